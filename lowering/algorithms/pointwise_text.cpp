@@ -112,8 +112,6 @@ class Printer {
   std::string operand(ValueId id) {
     const TensorType& type = body_.type(id);
     const StridedView view = type.layout.channel_block == 0 ? rows(id) : image(id);
-    if (type.dtype == DType::boolean)
-      throw UnsupportedError("value '{}' is bool, C text reads floats", body_.value(id).name);
     PointwiseOperand operand;
     operand.input = view.input;
     operand.dtype = type.dtype;
@@ -124,7 +122,7 @@ class Printer {
       operand.strides[skip + i] = view.dims[i] == 1 ? 0 : view.strides[i];
     operand.offset = view.offset;
     operands_.push_back(operand);
-    return operand.name;
+    return type.dtype == DType::boolean ? fmt::format("({} != 0.f)", operand.name) : operand.name;
   }
 
   const Graph& body_;

@@ -23,7 +23,7 @@ struct PointwiseOperand {
   [[nodiscard]] std::string first(const std::string& array) const;
 };
 
-/// float NAME(float root, float OPERAND...): floats of any storage type are computed in f32.
+/// float NAME(float root, float OPERAND...): floats of any storage type are computed in f32; truth values are 0 or 1.
 struct PointwiseText {
   std::string function;
   std::vector<PointwiseOperand> operands;

@@ -162,6 +162,9 @@ DEVICE float to_float(f16 x) {
 DEVICE float to_float(f32 x) {
   return x;
 }
+DEVICE float to_float(bool x) {
+  return x ? 1.f : 0.f;
+}
 
 DEVICE u32 pack(bf16, float low, float high) {
   u32 r;
@@ -183,6 +186,13 @@ template <>
 struct Pair<f32> {
   float2 values;
 };
+template <>
+struct Pair<bool> {
+  u16 bits;
+};
+DEVICE Pair<bool> load_pair(const bool* p) {
+  return {__ldg((const u16*)p)};
+}
 DEVICE Pair<bf16> load_pair(const bf16* p) {
   return {__ldg((const u32*)p)};
 }
@@ -199,9 +209,15 @@ DEVICE Pair<T> load_two(const T* p, const T* q) {
 DEVICE Pair<f32> load_two(const f32* p, const f32* q) {
   return {make_float2(__ldg(p), __ldg(q))};
 }
+DEVICE Pair<bool> load_two(const bool* p, const bool* q) {
+  return {(u16)(__ldg((const u8*)p) | __ldg((const u8*)q) << 8)};
+}
 template <class T>
 DEVICE float2 to_floats(Pair<T> pair) {
   return make_float2(to_float(T{(u16)pair.bits}), to_float(T{(u16)(pair.bits >> 16)}));
+}
+DEVICE float2 to_floats(Pair<bool> pair) {
+  return make_float2(to_float((pair.bits & 0xff) != 0), to_float(pair.bits >> 8 != 0));
 }
 DEVICE float2 to_floats(Pair<f32> pair) {
   return pair.values;

@@ -31,11 +31,11 @@ constexpr Fold folds[] = {
     {Op::reduce_min, "nan_min(a, b)", "__int_as_float(0x7f800000)"},
 };
 
-/// Columns that a thread takes together: 16 bytes of what is read, or a divisor of the columns.
+/// Columns that a thread takes together: 16 bytes of the floats that are read, or a divisor of the columns.
 std::int64_t vector_of(const CudaColumnsProblem& problem) {
   std::int64_t size = 4;
   for (const CudaOperand& operand : problem.prologue_operands)
-    if (operand.passes_by())
+    if (operand.passes_by() && operand.of.dtype != DType::boolean)
       size = std::min<std::int64_t>(size, static_cast<std::int64_t>(dtype_size(operand.of.dtype)));
   std::int64_t vector = 16 / size;
   while (problem.columns % vector != 0) vector /= 2;

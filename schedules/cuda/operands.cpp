@@ -71,7 +71,6 @@ std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGro
   for (const PointwiseOperand& of : text.operands) {
     std::string refusal = set_strides(groups, of, operands.emplace_back());
     if (!refusal.empty()) return refusal;
-    if (!is_float_storage(of.dtype)) return "an operand is no float";
   }
   return "";
 }

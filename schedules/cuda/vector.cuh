@@ -18,6 +18,10 @@ template <>
 struct Bits<2> {
   typedef u16 Type;
 };
+template <>
+struct Bits<1> {
+  typedef u8 Type;
+};
 
 // Says that nothing writes there while the kernel runs: else each load would wait for the stores before it. STREAM: the
 // elements pass by once.

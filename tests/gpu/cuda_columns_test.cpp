@@ -32,6 +32,7 @@ TEST_P(GpuCudaColumnsKernels, AgreesWithTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaColumnsKernels, testing::ValuesIn(column_texts));
+INSTANTIATE_TEST_SUITE_P(Masked, GpuCudaColumnsKernels, testing::ValuesIn(masked_column_texts));
 INSTANTIATE_TEST_SUITE_P(Pixels, GpuCudaColumnsKernels, testing::ValuesIn(pixel_texts));
 
 TEST_F(GpuCudaColumns, KeepsSpecialValues) {

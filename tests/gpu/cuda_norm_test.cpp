@@ -62,6 +62,7 @@ TEST_F(GpuCudaNorm, SoftmaxTreatsSpecialValuesAsTheInterpreter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Norms, GpuCudaNormKernels, testing::ValuesIn(norm_texts));
+INSTANTIATE_TEST_SUITE_P(Masked, GpuCudaNormKernels, testing::ValuesIn(masked_norm_texts));
 
 }  // namespace
 }  // namespace sylvite

@@ -69,6 +69,17 @@ inline constexpr const char* pixel_texts[] = {
     R"(graph g(%a: bf16[6,24,3,5,4]@c24) { %w: f32[6,24,3,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3,4], keepdims=0} return %v })",
 };
 
+/// What a mask hides, as gradients of ReLU and dropout have it.
+inline constexpr const char* masked_norm_texts[] = {
+    R"(graph g(%a: bf16[37,768], %m: bool[37,768], %z: bf16[]) { %x: bf16[37,768] = where(%m, %a, %z) %v: bf16[37,768] = softmax(%x) {axis=1} return %v })",
+    R"(graph g(%a: f32[5,7,77], %m: bool[5,1,77], %n: bool[5,7,1]) { %v: f32[5,7,77] = softmax(%a) {axis=2} %b: bool[5,7,77] = logical_and(%m, %n) %c: f32[5,7,77] = cast(%b) {to="f32"} %y: f32[5,7,77] = mul(%v, %c) return %y })",
+};
+inline constexpr const char* masked_column_texts[] = {
+    R"(graph g(%a: bf16[517,768], %m: bool[517,768], %z: bf16[]) { %x: bf16[517,768] = where(%m, %z, %a) %w: f32[517,768] = cast(%x) {to="f32"} %v: f32[768] = reduce_sum(%w) {axes=[0], keepdims=0} return %v })",
+    R"(graph g(%a: bf16[3,24,5,9]@c24, %m: bool[3,24,1,1]@c24, %z: bf16[]) { %v: bf16[3,24,1,1]@c24 = reduce_sum(%a) {axes=[2,3], keepdims=1} %y: bf16[3,24,1,1]@c24 = where(%m, %v, %z) return %y })",
+    R"(graph g(%m: bool[50,33]) { %w: f32[50,33] = cast(%m) {to="f32"} %v: f32[33] = reduce_sum(%w) {axes=[0], keepdims=0} return %v })",
+};
+
 inline constexpr const char* concat_texts[] = {
     R"(graph g(%a: bf16[2,64,7,5]@c64, %b: bf16[2,32,7,5]@c32, %c: bf16[2,8,7,5]@c8) { %v: bf16[2,104,7,5]@c104 = concat(%a, %b, %c) {axis=1} return %v })",
     R"(graph g(%a: bf16[3,12,9,4]@c12, %b: bf16[3,20,9,4]@c20, %s: bf16[1,32,1,1]@c32, %t: f32[1,32,1,1]@c32) { %v: bf16[3,32,9,4]@c32 = concat(%a, %b) {axis=1} %x: bf16[3,32,9,4]@c32 = mul(%v, %s) %w: f32[3,32,9,4]@c32 = cast(%x) {to="f32"} %y: f32[3,32,9,4]@c32 = add(%w, %t) %r: f32[3,32,9,4]@c32 = relu(%y) %n: bf16[3,32,9,4]@c32 = cast(%r) {to="bf16"} return %n })",

@@ -152,6 +152,23 @@ TEST(PointwiseText, BinaryFunctionsAgreeWithTheInterpreter) {
   check(cases, true, false, 2e-5);
 }
 
+TEST(PointwiseText, TruthValuesComeAsNumbers) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {3}));
+  const ValueId mask = graph.add_input("mask", make_type(DType::boolean, {3}));
+  const ValueId zero = graph.add_constant(Tensor(DType::f32, {}));
+  const ValueId out = graph.add(Op::where, {graph.add(Op::logical_not, {mask}), x, zero});
+  graph.outputs = {out};
+  const PointwiseText text = print_pointwise(graph, x, out, "hidden", false);
+  ASSERT_EQ(text.operands.size(), 1U);
+  EXPECT_EQ(text.operands[0].dtype, DType::boolean);
+  const Loaded loaded(text.function);
+  auto* hidden = loaded.find<float(float, float)>("hidden");
+  ASSERT_NE(hidden, nullptr) << text.function;
+  EXPECT_EQ(hidden(2.5F, 1.F), 0.F);
+  EXPECT_EQ(hidden(2.5F, 0.F), 2.5F);
+}
+
 TEST(PointwiseText, FastFunctionsStayCloseToTheInterpreter) {
   check({{Op::gelu},
          {Op::gelu, {{"approximate", "tanh"}}},

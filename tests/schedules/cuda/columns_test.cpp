@@ -105,6 +105,7 @@ TEST(CudaColumns, Compiles) {
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
   };
   for (const char* text : column_texts) compiles(text);
+  for (const char* text : masked_column_texts) compiles(text);
   for (const char* text : pixel_texts) compiles(text);
 }
 

@@ -90,7 +90,9 @@ TEST(CudaNorm, OperandsMayBeBroadcastOverSomeRows) {
 
 TEST(CudaNorm, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
-  for (const char* text : norm_texts) {
+  std::vector<const char*> texts(std::begin(norm_texts), std::end(norm_texts));
+  texts.insert(texts.end(), std::begin(masked_norm_texts), std::end(masked_norm_texts));
+  for (const char* text : texts) {
     const CudaNormProblem problem = read_cuda_norm(norm_kernel(text)).problem;
     const std::vector<CudaNormChoice> choices = cuda_norm_choices(problem);
     for (const CudaNormChoice& choice : {choices.front(), choices.back()}) {
