@@ -150,6 +150,7 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
                                  {KernelClass::convolution, &cuda_filter_gradient_space},
                                  {KernelClass::convolution, &cuda_depthwise_gradient_space},
                                  {KernelClass::pooling, &cuda_pool_gradient_space},
+                                 {KernelClass::reduction, &cuda_columns_space},
                                  {KernelClass::normalization, &cuda_norm_space},
                                  {KernelClass::attention, &cuda_attention_space},
                                  {KernelClass::attention, &cuda_warps_attention_space},

@@ -18,6 +18,7 @@
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_fusion.h"
 #include "lowering/plan/template_keeper.h"
+#include "lowering/plan/twin_folds.h"
 
 namespace sylvite {
 namespace {
@@ -252,12 +253,18 @@ class Fuser {
   /// epilogue, which may come to fit only when all of it is there.
   const std::string& loss(const Draft& draft, NodeId id) {
     static const std::string none;
-    if (!templates_.asks_about(draft.anchor)) return none;
+    if (!templates_.asks_about(draft.anchor) && !turns_fold(draft, id)) return none;
     const std::string& whole = templates_.loss(draft.nodes, id, draft.root);
     if (!whole.empty() || !allowance_in(draft, id)->ahead) return whole;
     NodeSet front = {draft.anchor};
     for (const auto& [ahead, allowance] : draft.allowance) front.insert(ahead);
     return templates_.loss(front, id, draft.anchor);
+  }
+
+  /// Folds take any work on numbers with them, but not every view, where they lie in columns.
+  [[nodiscard]] bool turns_fold(const Draft& draft, NodeId id) const {
+    return options_.refuse_template && draft.anchor != no_node && role_of(node(id)) == Role::view &&
+           has_trait(node(draft.anchor).op, OpTrait::reduction);
   }
 
   void add_draft(Draft draft) {
@@ -422,7 +429,11 @@ std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const Low
   IdMap<bool> free = joins.is_joined;
   const auto count = static_cast<NodeId>(graph.nodes().size());
   for (NodeId id = 0; id < count; ++id) free[id] = free[id] || is_free(graph, graph.node(id));
-  if (options.fuse) return Fuser(graph, free, options).run();
+  if (options.fuse) {
+    std::vector<Group> groups = Fuser(graph, free, options).run();
+    if (!options.refuse_template) return groups;
+    return join_twin_folds(graph, std::move(groups), options);
+  }
   const IdMap<bool> live = live_nodes(graph);
   std::vector<Group> groups;
   for (NodeId id = 0; id < count; ++id)

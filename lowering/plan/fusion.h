@@ -14,7 +14,7 @@ namespace sylvite {
 /// cheaper to compute twice than to store.
 struct Group {
   std::vector<NodeId> nodes;     ///< ascending, which is topological
-  std::vector<ValueId> outputs;  ///< values written to memory, all of one node
+  std::vector<ValueId> outputs;  ///< values written to memory: of one node, or of two folds (twin_folds.h)
   std::string reason;            ///< why these are together, in words
 };
 

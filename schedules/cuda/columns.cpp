@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
@@ -81,9 +82,8 @@ bool has_one_pixel(const TensorType& type) {
   return is_innermost(type) && dims.size() > 2 && product(dims, 2, dims.size()) == 1;
 }
 
-/// The output, or what a change of layout that moves nothing makes it of.
-ValueId computed_output(const Graph& body) {
-  const ValueId output = body.outputs[0];
+/// An output, or what a change of layout that moves nothing makes it of.
+ValueId computed_output(const Graph& body, ValueId output) {
   const NodeId producer = body.value(output).producer;
   if (body.node(producer).op != Op::to_layout || !has_one_pixel(body.type(output))) return output;
   const ValueId source = body.node(producer).inputs[0];
@@ -102,42 +102,78 @@ std::string read_result(const TensorType& result, const CudaGroups& groups, bool
   return "";
 }
 
+/// The reduction that an output is made of; no_node where there is none, or another.
+NodeId reduction_of(const Graph& body, ValueId id) {
+  const NodeId producer = body.value(id).producer;
+  if (producer == no_node || has_trait(body.node(producer).op, OpTrait::reduction)) return producer;
+  NodeId found = no_node;
+  for (const ValueId input : body.node(producer).inputs) {
+    const NodeId below = input == no_value ? no_node : reduction_of(body, input);
+    if (below == no_node) continue;
+    if (found != no_node && found != below) return no_node;
+    found = below;
+  }
+  return found;
+}
+
+/// Adds the fold that makes an output; "" or why it is none of those before.
+std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& problem) {
+  const Graph& body = kernel.body;
+  const NodeId id = reduction_of(body, result);
+  const Node& anchor = body.node(kernel.anchor);
+  if (id == no_node) return "an output is made of no reduction, or of several";
+  const Node& node = body.node(id);
+  const Dims& axes = node.attributes.integers("axes");
+  const TensorType& type = body.type(node.inputs[0]);
+  if (node.op != anchor.op || axes != anchor.attributes.integers("axes") ||
+      type.dims() != body.type(anchor.inputs[0]).dims() || type.layout != body.type(anchor.inputs[0]).layout)
+    return "its folds differ";
+  CudaColumnFold fold;
+  fold.out = body.type(result).dtype;
+  if (!is_float_storage(fold.out)) return "its result is no float";
+  const ValueId output = computed_output(body, result);
+  if (body.type(output).dims() != body.type(node.outputs.at(0)).dims())
+    return "its epilogue changes the shape";
+  CudaGroups groups, after;
+  std::vector<CudaOperand> operands;
+  const std::string number = problem.folds.empty() ? "" : fmt::format("{}", problem.folds.size());
+  std::string refusal = read_extents(type, axes, groups, problem);
+  if (refusal.empty())
+    refusal = read_result(body.type(output), groups, node.attributes.integer("keepdims") != 0, after);
+  if (refusal.empty())
+    refusal = read_work(body, no_value, node.inputs[0], groups, "prologue" + number, false, fold.prologue,
+                        operands);
+  if (refusal.empty())
+    refusal = read_work(body, node.outputs[0], output, after, "epilogue" + number, fold.out != DType::f32,
+                        fold.epilogue, fold.epilogue_operands);
+  if (!refusal.empty()) return refusal;
+  share_operands(std::move(operands), fold.prologue, problem.prologue_operands);
+  for (CudaOperand& operand : fold.epilogue_operands) operand.of.name += "_after" + number;
+  for (PointwiseOperand& of : fold.epilogue.operands) of.name += "_after" + number;
+  problem.folds.push_back(std::move(fold));
+  return "";
+}
+
 }  // namespace
 
 Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
+  constexpr std::size_t most_folds = 2;
   if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   const auto* fold =
       std::find_if(std::begin(folds), std::end(folds), [&](const Fold& f) { return f.op == node.op; });
   if (fold == std::end(folds)) return {{}, "it folds by another operation"};
-  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
-  const Dims& axes = node.attributes.integers("axes");
-  if (axes.empty()) return {{}, "it folds nothing"};
+  if (body.outputs.size() > most_folds) return {{}, "it has many outputs"};
+  if (node.attributes.integers("axes").empty()) return {{}, "it folds nothing"};
   CudaColumnsProblem problem;
   problem.fold = fold->text;
   problem.identity = fold->identity;
-  problem.out = body.type(body.outputs[0]).dtype;
-  problem.out_argument = static_cast<int>(body.inputs.size());
-  const TensorType& result = body.type(node.outputs.at(0));
-  const ValueId output = computed_output(body);
-  if (body.type(output).dims() != result.dims()) return {{}, "its epilogue changes the shape"};
-  if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
-  CudaGroups groups, after;
-  std::string refusal = read_extents(body.type(node.inputs[0]), axes, groups, problem);
-  if (refusal.empty())
-    refusal = read_result(body.type(output), groups, node.attributes.integer("keepdims") != 0, after);
-  if (refusal.empty())
-    refusal = read_work(body, no_value, node.inputs[0], groups, "prologue", false, problem.prologue,
-                        problem.prologue_operands);
-  if (refusal.empty())
-    refusal = read_work(body, node.outputs[0], output, after, "epilogue", problem.out != DType::f32,
-                        problem.epilogue, problem.epilogue_operands);
-  if (refusal.empty() && problem.batch * strips_of(problem, 1) * 8 > most_blocks)
-    refusal = "the grid would be large";
-  for (CudaOperand& operand : problem.epilogue_operands) operand.of.name += "_after";
-  for (PointwiseOperand& of : problem.epilogue.operands) of.name += "_after";
-  return {problem, refusal};
+  problem.first_out_argument = static_cast<int>(body.inputs.size());
+  for (const ValueId output : body.outputs)
+    if (std::string refusal = read_fold(kernel, output, problem); !refusal.empty()) return {problem, refusal};
+  if (problem.batch * strips_of(problem, 1) * 8 > most_blocks) return {problem, "the grid would be large"};
+  return {problem, ""};
 }
 
 std::string CudaColumnsChoice::to_string() const {
@@ -149,6 +185,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
   constexpr std::size_t most_choices = 40;
   std::vector<Rated<CudaColumnsChoice>> rated;
   const std::int64_t vector = vector_of(problem);
+  const auto folds = static_cast<std::int64_t>(problem.folds.size());
   const bool is_large = problem.batch * problem.rows * problem.columns * 16 / vector > l2_bytes;
   for (const int lanes : {8, 16, 32}) {
     for (const int deep : {8, 16, 32, 64}) {
@@ -156,7 +193,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
         for (const int cluster : {1, 2, 4, 8}) {
           const int threads = lanes * deep;
           // What is under way fills half of the registers.
-          const bool fits = threads * unroll <= 8192 && threads * unroll * vector <= 32768;
+          const bool fits = threads * unroll <= 8192 && threads * unroll * vector * folds <= 32768;
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               lanes * vector % cluster != 0)
             continue;
@@ -176,46 +213,67 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
   return best_first(std::move(rated), most_choices);
 }
 
+namespace {
+
+/// What each fold takes of a row, and what each makes of its result.
+std::string functions_text(const CudaColumnsProblem& problem, int vector, bool streams) {
+  std::string functions, loads, prologues, finish;
+  for (const CudaOperand& operand : problem.prologue_operands)
+    loads += load_text(operand, vector, streams ? "true" : "false");
+  for (std::size_t f = 0; f < problem.folds.size(); ++f) {
+    const CudaColumnFold& fold = problem.folds[f];
+    const std::string number = f == 0 ? "" : fmt::format("{}", f);
+    functions += fold.prologue.function + fold.epilogue.function;
+    prologues += fmt::format("  for (int j = 0; j < VECTOR; j++) x[{}][j] = {};\n", f,
+                             call_text(fold.prologue, "prologue" + number, "0.f"));
+    std::string after;
+    for (const CudaOperand& operand : fold.epilogue_operands) after += load_text(operand, 1, "false");
+    finish +=
+        fmt::format("  if (number == {}) {{\n{}  store_one(a.out{} + batch * COLUMNS + column, {});\n  }}\n",
+                    f, after, number, call_text(fold.epilogue, "epilogue" + number, "x"));
+  }
+  return functions +
+         fmt::format(
+             "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
+             "(&x)[FOLDS][VECTOR]) {{\n{}{}}}\n"
+             "DEVICE void finish(const Arguments& a, int number, long long batch, int column, float x) {{\n"
+             "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n{}}}\n",
+             loads, prologues, finish);
+}
+
+}  // namespace
+
 CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
   const auto vector = static_cast<int>(vector_of(problem));
   const std::int64_t strips = strips_of(problem, choice.lanes);
+  const DType out = problem.folds.front().out;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("columns_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
+  launch.entry = fmt::format("columns_{}_{}x{}", dtype_name(out), problem.rows, problem.columns);
   result.source.text = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}{}", launch.entry,
                                    problem.identity, embedded::cuda_card, embedded::cuda_hopper,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, VECTOR = {}, LANES = {}, DEEP = {}, UNROLL = {}, "
-      "CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
-      problem.rows, problem.columns, strips, vector, choice.lanes, choice.deep, choice.unroll, choice.cluster,
-      dtype_name(problem.out), problem.fold);
+      "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, FOLDS = {}, VECTOR = {}, LANES = {}, DEEP = {}, "
+      "UNROLL "
+      "= {}, CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
+      problem.rows, problem.columns, strips, problem.folds.size(), vector, choice.lanes, choice.deep,
+      choice.unroll, choice.cluster, dtype_name(out), problem.fold);
   std::vector<const CudaOperand*> operands;
-  std::string loads, finish;
-  for (const CudaOperand& operand : problem.prologue_operands) {
-    operands.push_back(&operand);
-    loads += load_text(operand, vector, choice.streams ? "true" : "false");
+  std::vector<DType> further;
+  for (const CudaOperand& operand : problem.prologue_operands) operands.push_back(&operand);
+  for (const CudaColumnFold& fold : problem.folds) {
+    if (!launch.pointers.empty()) further.push_back(fold.out);
+    launch.pointers.push_back(problem.first_out_argument + static_cast<int>(launch.pointers.size()));
+    for (const CudaOperand& operand : fold.epilogue_operands) operands.push_back(&operand);
   }
-  for (const CudaOperand& operand : problem.epilogue_operands) {
-    operands.push_back(&operand);
-    finish += load_text(operand, 1, "false");
-  }
-  result.source.text += arguments_text(operands) + problem.prologue.function + problem.epilogue.function;
-  result.source.text += fmt::format(
-      "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
-      "(&x)[VECTOR]) {{\n"
-      "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n"
-      "DEVICE void finish(const Arguments& a, long long batch, int column, float x) {{\n"
-      "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n{}  store_one(a.out + batch * COLUMNS + column, "
-      "{});\n}}\n",
-      loads, call_text(problem.prologue, "prologue", "0.f"), finish,
-      call_text(problem.epilogue, "epilogue", "x"));
+  result.source.text +=
+      arguments_text(operands, {}, further) + functions_text(problem, vector, choice.streams);
   result.source.text += embedded::cuda_columns;
   launch.shape.grid[0] = static_cast<unsigned>(problem.batch * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
   for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
   return result;
 }

@@ -10,15 +10,20 @@
 
 namespace sylvite {
 
-/// out[batch, column] = epilogue(fold over rows of prologue(x[batch, row, column])), all computed in f32.
-struct CudaColumnsProblem {
+/// One result of the template.
+struct CudaColumnFold {
   PointwiseText prologue, epilogue;
-  std::vector<CudaOperand> prologue_operands, epilogue_operands;  ///< those of the epilogue have no row
-  std::string fold;                                               ///< C of a and b
-  std::string identity;                                           ///< C
+  std::vector<CudaOperand> epilogue_operands;  ///< they have no row
   DType out = DType::f32;
+};
+/// out[batch, column] = epilogue(fold over rows of prologue(x[batch, row, column])) for each of `folds`, all computed in f32.
+struct CudaColumnsProblem {
+  std::vector<CudaColumnFold> folds;           ///< in the order of the kernel's outputs
+  std::vector<CudaOperand> prologue_operands;  ///< of all folds, each once
+  std::string fold;                            ///< C of a and b
+  std::string identity;                        ///< C
   std::int64_t batch = 1, rows = 0, columns = 0;
-  int out_argument = 0;
+  int first_out_argument = 0;
 };
 [[nodiscard]] Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel);
 

@@ -54,6 +54,11 @@ std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, Cu
 
 }  // namespace
 
+bool CudaOperand::reads_as(const CudaOperand& other) const {
+  return of.input == other.of.input && of.offset == other.of.offset && batch == other.batch &&
+         row == other.row && column == other.column && digits == other.digits;
+}
+
 CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
   CudaGroups groups{dims, 0, 0, order};
   for (std::size_t i = 0; i < order.size(); ++i) groups.dims[i] = dims[order[i]];
@@ -73,6 +78,19 @@ std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGro
     if (!refusal.empty()) return refusal;
   }
   return "";
+}
+
+void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vector<CudaOperand>& all) {
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    auto same = std::ranges::find_if(all, [&](const CudaOperand& other) { return other.reads_as(own[i]); });
+    if (same == all.end()) {
+      const bool is_taken =
+          std::ranges::any_of(all, [&](const CudaOperand& other) { return other.of.name == own[i].of.name; });
+      if (is_taken) own[i].of.name += fmt::format("_{}", all.size());
+      same = all.insert(all.end(), own[i]);
+    }
+    text.operands[i].name = same->of.name;
+  }
 }
 
 bool is_float_storage(DType dtype) {
@@ -107,8 +125,10 @@ std::string call_text(const PointwiseText& text, const std::string& function, co
 }
 
 std::string arguments_text(const std::vector<const CudaOperand*>& read,
-                           const std::vector<CudaExtent>& extents) {
+                           const std::vector<CudaExtent>& extents, const std::vector<DType>& further) {
   std::string text = "struct Arguments {\n  Out* out;\n";
+  for (std::size_t i = 0; i < further.size(); ++i)
+    text += fmt::format("  {}* out{};\n", dtype_name(further[i]), i + 1);
   for (const CudaOperand* operand : read)
     text += fmt::format("  const {}* {};\n", dtype_name(operand->of.dtype), operand->of.name);
   text += extent_members(extents) + "};\n";

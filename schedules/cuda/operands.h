@@ -14,11 +14,14 @@ struct CudaOperand {
   /// Some dims of the rows: number row / divisor % extent of them, which lie a stride apart; extent 0: row / divisor.
   struct Digit {
     std::int64_t divisor = 1, extent = 0, stride = 0;
+    bool operator==(const Digit&) const = default;
   };
   PointwiseOperand of;
   std::int64_t batch = 0, row = 0, column = 0;
   std::vector<Digit> digits;  ///< where it is broadcast over some dims of the rows; `row` is 0 then
 
+  /// The same elements, whatever both are called.
+  [[nodiscard]] bool reads_as(const CudaOperand& other) const;
   /// Read once: a matrix, not what all rows share.
   [[nodiscard]] bool passes_by() const { return column == 1 && row != 0; }
 };
@@ -42,6 +45,9 @@ struct CudaGroups {
                                     const std::string& name, bool fast, PointwiseText& text,
                                     std::vector<CudaOperand>& operands);
 
+/// Adds the operands of a text to those of others: what is read already is called as it is, the rest gets names of its own.
+void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vector<CudaOperand>& all);
+
 [[nodiscard]] bool is_float_storage(DType dtype);
 
 /// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`; `streams` is C for whether what passes
@@ -50,8 +56,10 @@ struct CudaGroups {
 /// FUNCTION(ROOT, v_NAME[j]...).
 [[nodiscard]] std::string call_text(const PointwiseText& text, const std::string& function,
                                     const std::string& root);
-/// struct Arguments: out, then what is read, then the extents that are open; and what extents_text writes.
+/// struct Arguments: out, further results as out1, out2, ..., then what is read, then the extents that are open; and what
+/// extents_text writes.
 [[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read,
-                                         const std::vector<CudaExtent>& extents = {});
+                                         const std::vector<CudaExtent>& extents = {},
+                                         const std::vector<DType>& further = {});
 
 }  // namespace sylvite

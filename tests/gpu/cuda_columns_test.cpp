@@ -35,6 +35,28 @@ INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaColumnsKernels, testing::ValuesIn(colum
 INSTANTIATE_TEST_SUITE_P(Masked, GpuCudaColumnsKernels, testing::ValuesIn(masked_column_texts));
 INSTANTIATE_TEST_SUITE_P(Pixels, GpuCudaColumnsKernels, testing::ValuesIn(pixel_texts));
 
+TEST_F(GpuCudaColumns, TwoFoldsAtOnceAgreeWithTheInterpreter) {
+  for (const char* text : twin_column_texts) {
+    const Kernel kernel = norm_kernel(text);
+    const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
+    ASSERT_EQ(reading.refusal, "");
+    std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+    const std::vector<Tensor> wanted = interpret(kernel.body, inputs);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
+    for (const CudaColumnsChoice& choice : cuda_columns_choices(reading.problem)) {
+      const std::vector<Tensor> results =
+          run_template_outputs(make_cuda_columns(reading.problem, choice), kernel, inputs);
+      for (std::size_t i = 0; i < wanted.size(); ++i) {
+        const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
+        EXPECT_LT(error_of(results[i], pack(wanted[i], layout_packing(type))),
+                  type.dtype == DType::f32 ? 1e-5 : 1e-2)
+            << choice.to_string() << " result " << i << " of " << text;
+      }
+    }
+  }
+}
+
 TEST_F(GpuCudaColumns, KeepsSpecialValues) {
   const Kernel kernel = norm_kernel(
       "graph g(%a: f32[50,40]) { %v: f32[40] = reduce_max(%a) {axes=[0], keepdims=0} return %v }");

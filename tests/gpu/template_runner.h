@@ -29,19 +29,20 @@ inline std::vector<Tensor> normal_inputs(const Kernel& kernel, unsigned seed) {
   return inputs;
 }
 
-/// Inputs and an output of NaNs on the device.
+/// Inputs, and outputs of NaNs, on the device.
 class OnDevice {
  public:
-  OnDevice(const Kernel& kernel, const std::vector<Tensor>& inputs)
-      : out_(kernel.body.type(kernel.body.outputs[0]).dtype,
-             kernel.body.type(kernel.body.outputs[0]).dims()) {
+  OnDevice(const Kernel& kernel, const std::vector<Tensor>& inputs) {
     for (const Tensor& tensor : inputs) {
       memory_.emplace_back(static_cast<std::size_t>(tensor.byte_size()));
       cuda::driver().copy_to_device(memory_.back().address(), tensor.data(), memory_.back().size(),
                                     stream.get());
     }
-    memory_.emplace_back(static_cast<std::size_t>(out_.byte_size()));
-    cuda::driver().fill_bytes(memory_.back().address(), 0xff, memory_.back().size(), stream.get());
+    for (const ValueId id : kernel.body.outputs) {
+      outs_.emplace_back(kernel.body.type(id).dtype, kernel.body.type(id).dims());
+      memory_.emplace_back(static_cast<std::size_t>(outs_.back().byte_size()));
+      cuda::driver().fill_bytes(memory_.back().address(), 0xff, memory_.back().size(), stream.get());
+    }
     stream.synchronize();
   }
   [[nodiscard]] std::vector<cuda::DevicePointer> addresses() const {
@@ -49,17 +50,20 @@ class OnDevice {
     for (const cuda::DeviceMemory& memory : memory_) result.push_back(memory.address());
     return result;
   }
-  [[nodiscard]] Tensor result() {
-    cuda::driver().copy_to_host(out_.mutable_data(), memory_.back().address(), memory_.back().size(),
-                                stream.get());
+  [[nodiscard]] std::vector<Tensor> results() {
+    const std::size_t first = memory_.size() - outs_.size();
+    for (std::size_t i = 0; i < outs_.size(); ++i)
+      cuda::driver().copy_to_host(outs_[i].mutable_data(), memory_[first + i].address(),
+                                  memory_[first + i].size(), stream.get());
     stream.synchronize();
-    return out_;
+    return outs_;
   }
+  [[nodiscard]] Tensor result() { return results().front(); }
   cuda::Stream stream;
 
  private:
   std::vector<cuda::DeviceMemory> memory_;
-  Tensor out_;
+  std::vector<Tensor> outs_;
 };
 
 /// Norm of the difference over the norm of the reference; infinite for NaN.
@@ -74,14 +78,19 @@ inline double error_of(const Tensor& result, const Tensor& reference) {
   return std::sqrt(difference / norm);
 }
 
-/// The result of the last of `times` launches in a row.
-inline Tensor run_template(const CudaTemplate& text, const Kernel& kernel, const std::vector<Tensor>& inputs,
-                           int times = 1) {
+/// The results of the last of `times` launches in a row.
+inline std::vector<Tensor> run_template_outputs(const CudaTemplate& text, const Kernel& kernel,
+                                                const std::vector<Tensor>& inputs, int times = 1) {
   cuda::TemplateKernel compiled(cuda::compile_cuda(text));
   OnDevice device(kernel, inputs);
   const cuda::Launch launch = compiled.bind(device.addresses());
   for (int i = 0; i < times; ++i) cuda::launch(launch, device.stream.get());
-  return device.result();
+  return device.results();
+}
+/// The first of them.
+inline Tensor run_template(const CudaTemplate& text, const Kernel& kernel, const std::vector<Tensor>& inputs,
+                           int times = 1) {
+  return run_template_outputs(text, kernel, inputs, times).front();
 }
 
 }  // namespace sylvite

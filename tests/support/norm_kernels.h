@@ -69,6 +69,12 @@ inline constexpr const char* pixel_texts[] = {
     R"(graph g(%a: bf16[6,24,3,5,4]@c24) { %w: f32[6,24,3,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3,4], keepdims=0} return %v })",
 };
 
+/// Two folds at once, as gradients of normalisations have them.
+inline constexpr const char* twin_column_texts[] = {
+    R"(graph g(%d: bf16[5,72,14,9]@c72, %x: bf16[5,72,14,9]@c72, %m: f32[1,72,1,1]@c72) { %e: f32[5,72,14,9]@c72 = cast(%d) {to="f32"} %s: f32[5,72,1,1]@c72 = reduce_sum(%e) {axes=[2,3], keepdims=1} %y: f32[5,72,14,9]@c72 = cast(%x) {to="f32"} %c: f32[5,72,14,9]@c72 = sub(%y, %m) %p: f32[5,72,14,9]@c72 = mul(%e, %c) %t: f32[5,72,1,1]@c72 = reduce_sum(%p) {axes=[2,3], keepdims=1} return %s, %t })",
+    R"(graph g(%d: f32[517,768], %x: bf16[517,768], %m: f32[517,1], %n: f32[], %w: f32[768]) { %s: f32[1,768] = reduce_sum(%d) {axes=[0], keepdims=1} %r: f32[1,768] = add(%s, %w) %y: f32[517,768] = cast(%x) {to="f32"} %c: f32[517,768] = mul(%y, %m) %p: f32[517,768] = mul(%d, %c) %t: f32[768] = reduce_sum(%p) {axes=[0], keepdims=0} %u: f32[768] = mul(%t, %n) %v: bf16[768] = cast(%u) {to="bf16"} return %r, %v })",
+    R"(graph g(%a: f32[64,33], %b: f32[64,33]) { %s: f32[33] = reduce_max(%a) {axes=[0], keepdims=0} %t: f32[33] = reduce_max(%b) {axes=[0], keepdims=0} return %s, %t })",
+};
 /// What a mask hides, as gradients of ReLU and dropout have it.
 inline constexpr const char* masked_norm_texts[] = {
     R"(graph g(%a: bf16[37,768], %m: bool[37,768], %z: bf16[]) { %x: bf16[37,768] = where(%m, %a, %z) %v: bf16[37,768] = softmax(%x) {axis=1} return %v })",

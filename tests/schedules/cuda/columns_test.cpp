@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/norm_kernels.h"
 #include "tests/support/run_kernel.h"
@@ -24,8 +26,8 @@ TEST(CudaColumns, ReadsBatchRowsAndColumns) {
   EXPECT_EQ(problem.prologue_operands[0].row, 200);
   EXPECT_EQ(problem.prologue_operands[1].batch, 200);
   EXPECT_EQ(problem.prologue_operands[1].row, 0);
-  ASSERT_EQ(problem.epilogue_operands.size(), 1U);
-  EXPECT_EQ(problem.epilogue_operands[0].batch, 0);
+  ASSERT_EQ(problem.folds[0].epilogue_operands.size(), 1U);
+  EXPECT_EQ(problem.folds[0].epilogue_operands[0].batch, 0);
 }
 
 TEST(CudaColumns, PixelsAreRowsAndChannelsColumns) {
@@ -41,17 +43,31 @@ TEST(CudaColumns, PixelsAreRowsAndChannelsColumns) {
   EXPECT_EQ(problem.prologue_operands[0].column, 1);
   EXPECT_EQ(problem.prologue_operands[1].batch, 200);
   EXPECT_EQ(problem.prologue_operands[1].row, 0);
-  ASSERT_EQ(problem.epilogue_operands.size(), 1U);
-  EXPECT_EQ(problem.epilogue_operands[0].batch, 200);
-  EXPECT_EQ(problem.epilogue_operands[0].column, 1);
+  ASSERT_EQ(problem.folds[0].epilogue_operands.size(), 1U);
+  EXPECT_EQ(problem.folds[0].epilogue_operands[0].batch, 200);
+  EXPECT_EQ(problem.folds[0].epilogue_operands[0].column, 1);
   for (const char* text : pixel_texts) EXPECT_EQ(read_cuda_columns(norm_kernel(text)).refusal, "") << text;
+}
+
+TEST(CudaColumns, TwoFoldsReadWhatTheyShareOnce) {
+  const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(twin_column_texts[0]));
+  EXPECT_EQ(reading.refusal, "");
+  EXPECT_EQ(reading.problem.folds.size(), 2U);
+  EXPECT_EQ(reading.problem.prologue_operands.size(), 3U);
+  const CudaTemplate made = make_cuda_columns(reading.problem, cuda_columns_choices(reading.problem).front());
+  EXPECT_EQ(made.launch.pointers, (std::vector<int>{3, 4, 0, 1, 2}));
 }
 
 /// What every trial on a card is compared with.
 TEST(CudaColumns, ReferenceFoldsPixels) {
-  for (const char* text : pixel_texts) {
+  std::vector<const char*> texts(std::begin(pixel_texts), std::end(pixel_texts));
+  texts.insert(texts.end(), std::begin(twin_column_texts), std::end(twin_column_texts));
+  texts.insert(texts.end(), std::begin(masked_column_texts), std::end(masked_column_texts));
+  for (const char* text : texts) {
     const Kernel kernel = norm_kernel(text);
-    const double tolerance = kernel.body.type(kernel.body.outputs[0]).dtype == DType::f32 ? 2e-5 : 1e-2;
+    const bool is_f32 = std::ranges::all_of(
+        kernel.body.outputs, [&](ValueId id) { return kernel.body.type(id).dtype == DType::f32; });
+    const double tolerance = is_f32 ? 2e-5 : 1e-2;
     check_candidate(kernel, reference_candidate(kernel), {}, tolerance);
   }
 }
@@ -106,6 +122,7 @@ TEST(CudaColumns, Compiles) {
   };
   for (const char* text : column_texts) compiles(text);
   for (const char* text : masked_column_texts) compiles(text);
+  for (const char* text : twin_column_texts) compiles(text);
   for (const char* text : pixel_texts) compiles(text);
 }
 

@@ -1,0 +1,135 @@
+#include "lowering/plan/twin_folds.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "frontend/ops/op_table.h"
+#include "lowering/plan/group_body.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t small_bytes = 1 << 20;  ///< what folds read in less time than a launch takes
+constexpr std::size_t most_apart = 64;         ///< groups between twins
+
+/// What one group folds, and reads and writes.
+struct Candidate {
+  NodeId fold = no_node;  ///< no_node: its group is no candidate
+  std::set<ValueId> inputs;
+};
+
+class TwinJoiner {
+ public:
+  TwinJoiner(const Graph& graph, std::vector<Group> groups, const LoweringOptions& options)
+      : graph_(graph), groups_(std::move(groups)), options_(options) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      for (const ValueId output : groups_[i].outputs) writers_[output] = i;
+      candidates_.push_back(candidate_of(groups_[i]));
+    }
+  }
+
+  std::vector<Group> run() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      const std::size_t end = std::min(groups_.size(), i + most_apart);
+      for (std::size_t j = i + 1; j < end && candidates_[i].fold != no_node; ++j)
+        if (are_twins(i, j)) join(i, j);
+    }
+    std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
+    return std::move(groups_);
+  }
+
+ private:
+  [[nodiscard]] Candidate candidate_of(const Group& group) const {
+    Candidate candidate;
+    if (group.outputs.size() != 1) return candidate;
+    const std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
+    int folds = 0;
+    for (const NodeId id : group.nodes) {
+      const Node& node = graph_.node(id);
+      if (has_trait(node.op, OpTrait::reduction)) candidate.fold = id, ++folds;
+      for (const ValueId input : node.inputs) {
+        if (input == no_value) continue;
+        const Value& value = graph_.value(input);
+        if (value.producer == no_node || !inside.contains(value.producer)) candidate.inputs.insert(input);
+      }
+    }
+    if (folds != 1) candidate.fold = no_node;
+    return candidate;
+  }
+
+  /// The groups that write what a value is made of, through nodes that need no kernel.
+  void add_writers(ValueId id, std::set<std::size_t>& found) const {
+    if (const auto writer = writers_.find(id); writer != writers_.end()) {
+      found.insert(writer->second);
+      return;
+    }
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == no_node) return;
+    for (const ValueId input : graph_.node(producer).inputs)
+      if (input != no_value) add_writers(input, found);
+  }
+  [[nodiscard]] std::set<std::size_t> read_groups(std::size_t i) const {
+    std::set<std::size_t> found;
+    for (const ValueId input : candidates_[i].inputs) add_writers(input, found);
+    return found;
+  }
+
+  [[nodiscard]] const TensorType& folded_type(std::size_t i) const {
+    return graph_.type(graph_.node(candidates_[i].fold).inputs[0]);
+  }
+
+  /// Is a value that both read nearly all that they fold, or is that little?
+  [[nodiscard]] bool pays(std::size_t i, std::size_t j) const {
+    const TensorType& type = folded_type(i);
+    if (type.byte_size() <= small_bytes) return true;
+    return std::ranges::any_of(candidates_[i].inputs, [&](ValueId input) {
+      return candidates_[j].inputs.contains(input) &&
+             graph_.type(input).element_count() * 2 > type.element_count();
+    });
+  }
+
+  /// Both stand where the first does, as all that the second reads is there.
+  [[nodiscard]] bool are_twins(std::size_t i, std::size_t j) const {
+    if (candidates_[j].fold == no_node) return false;
+    const Node &a = graph_.node(candidates_[i].fold), &b = graph_.node(candidates_[j].fold);
+    const bool fold_alike = a.op == b.op && a.attributes.integers("axes") == b.attributes.integers("axes") &&
+                            folded_type(i).dims() == folded_type(j).dims() &&
+                            folded_type(i).layout == folded_type(j).layout;
+    if (!fold_alike || !pays(i, j)) return false;
+    const std::set<std::size_t> read = read_groups(j);
+    if (!read.empty() && *read.rbegin() >= i) return false;
+    const GroupBody body = body_of(graph_, joined(i, j));
+    return options_.refuse_template(make_kernel(body.body, body.is_weight)).empty();
+  }
+
+  [[nodiscard]] Group joined(std::size_t i, std::size_t j) const {
+    std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
+    nodes.insert(groups_[j].nodes.begin(), groups_[j].nodes.end());
+    return {{nodes.begin(), nodes.end()},
+            {groups_[i].outputs[0], groups_[j].outputs[0]},
+            groups_[i].reason + "; beside " + groups_[j].reason};
+  }
+
+  void join(std::size_t i, std::size_t j) {
+    groups_[i] = joined(i, j);
+    writers_[groups_[j].outputs[0]] = i;
+    groups_[j] = {};
+    candidates_[i] = candidates_[j] = {};
+  }
+
+  const Graph& graph_;
+  std::vector<Group> groups_;
+  const LoweringOptions& options_;
+  std::vector<Candidate> candidates_;       ///< per group
+  std::map<ValueId, std::size_t> writers_;  ///< per value that a group writes
+};
+
+}  // namespace
+
+std::vector<Group> join_twin_folds(const Graph& graph, std::vector<Group> groups,
+                                   const LoweringOptions& options) {
+  return TwinJoiner(graph, std::move(groups), options).run();
+}
+
+}  // namespace sylvite

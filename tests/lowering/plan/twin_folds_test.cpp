@@ -1,0 +1,92 @@
+#include "lowering/plan/twin_folds.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/plan/plan_interpreter.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+
+/// A device whose template makes the results of so many folds at once.
+LoweringOptions with_template_for(int folds) {
+  LoweringOptions options;
+  options.image_layout = ImageLayout::dense;
+  options.refuse_template = [folds](const Kernel& kernel) -> std::string {
+    const auto found = std::ranges::count_if(
+        kernel.body.nodes(), [](const Node& node) { return has_trait(node.op, OpTrait::reduction); });
+    return found <= folds ? "" : "many folds";
+  };
+  return options;
+}
+
+/// Per launch, how many outputs its kernel has.
+std::vector<std::size_t> outputs_of(const Graph& graph, const LoweringOptions& options) {
+  const Plan plan = lower(graph, options);
+  std::vector<std::size_t> result;
+  for (const Launch& launch : plan.launches)
+    result.push_back(plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.outputs.size());
+  return result;
+}
+
+class TwinFolds : public testing::Test {
+ protected:
+  ValueId sum(ValueId id, const Dims& axes) {
+    return graph.add(Op::reduce_sum, {id}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  }
+  ValueId mul(ValueId a, ValueId b) { return graph.add(Op::mul, {a, b}); }
+  ValueId sub(ValueId a, ValueId b) { return graph.add(Op::sub, {a, b}); }
+
+  Graph graph;
+  ValueId d = graph.add_input("d", f32({600, 500}));
+  ValueId x = graph.add_input("x", f32({600, 500}));
+  ValueId mean = graph.add_input("mean", f32({1, 500}));
+};
+
+/// The gradient of a normalisation over columns; what the first sum makes stands before the second in the graph.
+TEST_F(TwinFolds, SumsOfAGradientAreOneKernel) {
+  const ValueId shift = sum(d, {0});
+  const ValueId half = graph.add(Op::exp, {shift});
+  const ValueId scale = sum(mul(d, sub(x, mean)), {0});
+  graph.outputs = {sub(mul(d, half), mul(x, scale)), shift};
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(2, 1, 1));
+  EXPECT_THAT(outputs_of(graph, with_template_for(1)), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 1));
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs)
+    inputs.push_back(random_tensor(graph.type(id).dims(), static_cast<std::uint32_t>(id), 0.1));
+  const std::vector<Tensor> wanted = interpret(graph, inputs),
+                            got = interpret_plan(lower(graph, with_template_for(2)), inputs);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    for (std::int64_t e = 0; e < wanted[i].size(); ++e)
+      ASSERT_NEAR(got[i].as_double(e), wanted[i].as_double(e), 1e-4);
+}
+
+TEST_F(TwinFolds, WhatReadsTheOtherStaysApart) {
+  const ValueId first = sum(x, {0});
+  const ValueId apart = sub(x, first);
+  graph.outputs = {sum(mul(apart, apart), {0}), first};
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+}
+
+TEST_F(TwinFolds, LargeFoldsOfDifferentValuesOrDimsStayApart) {
+  graph.outputs = {sum(d, {0}), sum(x, {0})};
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+  graph.outputs = {sum(d, {0}), sum(mul(d, x), {1})};
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+}
+
+TEST_F(TwinFolds, SmallFoldsAreOneLaunch) {
+  const ValueId a = graph.add_input("a", f32({64, 100})), b = graph.add_input("b", f32({64, 100}));
+  graph.outputs = {sum(a, {0}), sum(b, {0})};
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace sylvite
