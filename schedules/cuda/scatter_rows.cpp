@@ -63,9 +63,10 @@ std::vector<CudaScatterRowsChoice> cuda_scatter_rows_choices(const CudaScatterRo
   constexpr std::int64_t enough_blocks = 528;  // four for each multiprocessor
   std::vector<CudaScatterRowsChoice> choices;
   for (const int rows : {64, 32, 16, 8}) choices.push_back({rows});
-  // Many rows of a block share one walk over the indices.
+  // Many rows of a block share one walk over the indices. Of a small table each block takes few, so that none waits long.
   std::ranges::stable_sort(choices, {}, [&](const CudaScatterRowsChoice& choice) {
-    return ceil_div(problem.table, choice.rows) * strips_of(problem) < enough_blocks;
+    const bool fills = ceil_div(problem.table, choice.rows) * strips_of(problem) >= enough_blocks;
+    return fills ? 0 : choice.rows;
   });
   return choices;
 }
