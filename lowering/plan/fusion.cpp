@@ -16,6 +16,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/images.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/row_folds.h"
 #include "lowering/plan/row_fusion.h"
 #include "lowering/plan/template_keeper.h"
 #include "lowering/plan/twin_folds.h"
@@ -432,7 +433,7 @@ std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const Low
   if (options.fuse) {
     std::vector<Group> groups = Fuser(graph, free, options).run();
     if (!options.refuse_template) return groups;
-    return join_twin_folds(graph, std::move(groups), options);
+    return join_twin_folds(graph, join_row_folds(graph, std::move(groups), options), options);
   }
   const IdMap<bool> live = live_nodes(graph);
   std::vector<Group> groups;

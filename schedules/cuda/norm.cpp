@@ -216,6 +216,7 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
       static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
+  result.source.text += embedded::cuda_rows;
   result.source.text += embedded::cuda_norm;
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);

@@ -2,7 +2,7 @@
 // threads; a block takes ROWS_OF_BLOCK rows. (Rows that the copy engine brought ahead into a ring in shared memory took 3 %
 // longer and more, wherever they were measured.)
 //
-// schedules/cuda/norm.cpp writes these ahead of this text:
+// schedules/cuda/norm.cpp writes these ahead of this text, and rows.cuh:
 //   COLUMNS; Extents, extents_of   extents: the latter has `rows`
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
@@ -11,16 +11,8 @@
 //   Arguments                 pointers: out, and what is read
 //   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
 
-constexpr int WARPS = THREADS < 32 ? 1 : THREADS / 32;  // of a row
-constexpr int LANES = THREADS < 32 ? THREADS : 32;      // of a warp, for a row: short rows share one
-constexpr int ITEMS = (COLUMNS + THREADS * VECTOR - 1) / (THREADS * VECTOR);
-constexpr bool EXACT = COLUMNS % (THREADS * VECTOR) == 0;
-
 typedef float Row[ITEMS][VECTOR];
 
-DEVICE bool is_inside(int thread, int item) {
-  return EXACT || (item * THREADS + thread) * VECTOR < COLUMNS;
-}
 /// Columns that a warp holds: all items but the last are full.
 DEVICE float columns_of(int warp) {
   if constexpr (EXACT) return ITEMS * LANES * VECTOR;
@@ -28,32 +20,12 @@ DEVICE float columns_of(int warp) {
   return (float)((ITEMS - 1) * LANES * VECTOR + min(max(rest, 0), LANES * VECTOR));
 }
 
-DEVICE float warp_sum(float x) {
-#pragma unroll
-  for (int lanes = LANES / 2; lanes > 0; lanes /= 2) x += __shfl_xor_sync(~0u, x, lanes);
-  return x;
-}
 DEVICE float warp_max(float x) {
 #pragma unroll
   for (int lanes = LANES / 2; lanes > 0; lanes /= 2) x = fmaxf(x, __shfl_xor_sync(~0u, x, lanes));
   return x;
 }
 
-/// Two numbers of every warp of a row, for all its threads; `parts` has a place for every warp of the block.
-struct OfWarps {
-  float2 all[WARPS];
-  DEVICE OfWarps(float2 own, float2* parts) {
-    if constexpr (WARPS == 1) {
-      all[0] = own;
-    } else {
-      const int warp = threadIdx.x / 32;
-      if (threadIdx.x % 32 == 0) parts[warp] = own;
-      __syncthreads();
-#pragma unroll
-      for (int i = 0; i < WARPS; i++) all[i] = parts[warp / WARPS * WARPS + i];
-    }
-  }
-};
 
 DEVICE void keep(Row&, int, float2*) {}
 

@@ -17,7 +17,9 @@ extern const std::string_view cuda_attention_scores;    ///< what they do betwee
 extern const std::string_view cuda_attention_f32;       ///< the one for f32
 extern const std::string_view cuda_attention_warps;     ///< the one of single warps
 extern const std::string_view cuda_attention_gradient;  ///< gradients of attention
+extern const std::string_view cuda_rows;                ///< rows in registers
 extern const std::string_view cuda_norm;                ///< the row template's kernel
+extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
 extern const std::string_view cuda_columns;             ///< the column template's kernel
 extern const std::string_view cuda_concat;              ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;           ///< depthwise convolutions

@@ -1,0 +1,91 @@
+#include "lowering/plan/row_folds.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "frontend/ops/op_table.h"
+#include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/group_body.h"
+
+namespace sylvite {
+namespace {
+
+bool is_row_sum(const Graph& graph, const Node& node) {
+  return node.op == Op::reduce_sum && node.attributes.integer("keepdims") != 0 &&
+         node.attributes.integers("axes") == Dims{graph.type(node.inputs[0]).rank() - 1};
+}
+
+/// One output, and a sum of rows as the only anchor.
+bool sums_rows(const Graph& graph, const Group& group) {
+  int sums = 0, anchors = 0;
+  for (const NodeId id : group.nodes) {
+    if (role_of(graph.node(id)) != Role::anchor) continue;
+    ++anchors;
+    if (is_row_sum(graph, graph.node(id))) ++sums;
+  }
+  return group.outputs.size() == 1 && sums == 1 && anchors == 1;
+}
+bool is_work(const Graph& graph, const Group& group) {
+  return group.outputs.size() == 1 && std::ranges::none_of(group.nodes, [&](NodeId id) {
+           return role_of(graph.node(id)) == Role::anchor;
+         });
+}
+
+class RowFolder {
+ public:
+  RowFolder(const Graph& graph, std::vector<Group> groups, const LoweringOptions& options)
+      : graph_(graph), groups_(std::move(groups)), options_(options), readers_(graph.uses()) {
+    for (const ValueId output : graph.outputs) outputs_.insert(output);
+  }
+
+  std::vector<Group> run() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (is_work(graph_, groups_[i])) take_sums(i);
+      if (!groups_[i].nodes.empty() && sums_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
+    }
+    std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
+    return std::move(groups_);
+  }
+
+ private:
+  void take_sums(std::size_t i) {
+    std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
+    std::vector<std::size_t> taken;
+    for (const auto& [value, sum] : sums_) {
+      const bool is_own = !outputs_.contains(value) && !readers_[value].empty() &&
+                          std::ranges::all_of(readers_[value], [&](NodeId id) { return nodes.contains(id); });
+      if (is_own) taken.push_back(sum);
+    }
+    if (taken.empty()) return;
+    std::string reason = groups_[i].reason;
+    for (const std::size_t sum : taken) {
+      nodes.insert(groups_[sum].nodes.begin(), groups_[sum].nodes.end());
+      reason += "; with " + groups_[sum].reason;
+    }
+    Group together{{nodes.begin(), nodes.end()}, groups_[i].outputs, std::move(reason)};
+    const GroupBody body = body_of(graph_, together);
+    if (!options_.refuse_template(make_kernel(body.body, body.is_weight)).empty()) return;
+    for (const std::size_t sum : taken) {
+      sums_.erase(groups_[sum].outputs[0]);
+      groups_[sum] = {};
+    }
+    groups_[i] = std::move(together);
+  }
+
+  const Graph& graph_;
+  std::vector<Group> groups_;
+  const LoweringOptions& options_;
+  IdMap<std::vector<NodeId>> readers_;   ///< per value
+  std::set<ValueId> outputs_;            ///< of the graph
+  std::map<ValueId, std::size_t> sums_;  ///< groups before, by what they write
+};
+
+}  // namespace
+
+std::vector<Group> join_row_folds(const Graph& graph, std::vector<Group> groups,
+                                  const LoweringOptions& options) {
+  return RowFolder(graph, std::move(groups), options).run();
+}
+
+}  // namespace sylvite

@@ -1,0 +1,18 @@
+#pragma once
+// Rows that are folded, and used again with what the folds made of them: one kernel.
+
+#include <vector>
+
+#include "lowering/plan/fusion.h"
+#include "lowering/plan/plan.h"
+#include "sylvite/graph.h"
+
+namespace sylvite {
+
+/// The same groups in which pointwise work makes the sums of rows that it alone reads itself, as gradients of norms and of
+/// softmax do: what both read is read once. Only where the device has a template for it (options.refuse_template, which must
+/// be given).
+[[nodiscard]] std::vector<Group> join_row_folds(const Graph& graph, std::vector<Group> groups,
+                                                const LoweringOptions& options);
+
+}  // namespace sylvite

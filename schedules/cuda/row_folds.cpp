@@ -1,0 +1,212 @@
+#include "schedules/cuda/row_folds.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/copy.h"
+#include "frontend/ops/op_table.h"
+#include "schedules/cuda/rated.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::size_t most_folds = 4;
+constexpr std::int64_t most_held = 96;  // values of a row in a thread's registers
+constexpr int most_threads = 1024;      // of a block
+constexpr std::int64_t most_rows = (1LL << 31) - 1;
+
+/// The body with an input for each sum, which stands for its result.
+struct Parts {
+  Graph graph;
+  std::vector<ValueId> folded;  ///< per sum: what it adds
+  ValueId output = no_value;
+};
+Parts divide(const Graph& body) {
+  GraphCopier copier(body);
+  copier.add_inputs();
+  Parts parts;
+  for (const Node& node : body.nodes()) {
+    if (!has_trait(node.op, OpTrait::reduction)) {
+      copier.copy(node);
+      continue;
+    }
+    parts.folded.push_back(copier.mapped(node.inputs[0]));
+    copier.set(node.outputs[0], copier.graph().add_input("", body.type(node.outputs[0])));
+  }
+  parts.output = copier.mapped(body.outputs[0]);
+  parts.graph = std::move(copier.graph());
+  return parts;
+}
+
+/// "", or why a reduction is no sum of rows as those of the result.
+std::string refuse_fold(const Graph& body, const Node& node) {
+  const TensorType& result = body.type(body.outputs[0]);
+  if (node.op != Op::reduce_sum) return "it folds by another operation";
+  const TensorType& type = body.type(node.inputs[0]);
+  const bool folds_rows = node.attributes.integers("axes") == Dims{type.rank() - 1};
+  if (!folds_rows || node.attributes.integer("keepdims") == 0) return "not the innermost dim alone is folded";
+  if (type.dims() != result.dims() || type.layout != result.layout) return "its result is no row";
+  return is_float_storage(body.type(node.outputs[0]).dtype) ? "" : "a sum is no float";
+}
+
+/// Reads work up to a value: what it reads of memory joins the operands, and sums are called by their number.
+std::string read_part(const Parts& parts, std::size_t inputs, ValueId to, const CudaGroups& groups,
+                      const std::string& name, bool fast, PointwiseText& text,
+                      std::vector<CudaOperand>& all) {
+  std::vector<CudaOperand> own;
+  std::string refusal = read_work(parts.graph, no_value, to, groups, name, fast, text, own);
+  if (!refusal.empty()) return refusal;
+  std::vector<std::size_t> read;  // places of operands in memory
+  std::vector<CudaOperand> in_memory;
+  PointwiseText of_memory;
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    const auto input = static_cast<std::size_t>(own[i].of.input);
+    if (input >= inputs) {
+      text.operands[i].name = fmt::format("sums[{}]", input - inputs);
+      continue;
+    }
+    read.push_back(i);
+    in_memory.push_back(own[i]);
+    of_memory.operands.push_back(text.operands[i]);
+  }
+  share_operands(std::move(in_memory), of_memory, all);
+  for (std::size_t i = 0; i < read.size(); ++i)
+    text.operands[read[i]].name = "item." + of_memory.operands[i].name + "[j]";
+  return "";
+}
+
+/// FUNCTION(0, operands...).
+std::string call_of(const PointwiseText& text, const std::string& function) {
+  std::string arguments = "0.f";
+  for (const PointwiseOperand& of : text.operands) arguments += ", " + of.name;
+  return fmt::format("{}({})", function, arguments);
+}
+
+int vector_of(const CudaRowFoldsProblem& problem) {
+  int vector = problem.out == DType::f32 ? 4 : 8;
+  while (problem.columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+/// Operands that take registers: one for each column.
+std::int64_t held_operands(const CudaRowFoldsProblem& problem) {
+  return std::max<std::int64_t>(1, std::ranges::count_if(problem.operands, [](const CudaOperand& operand) {
+                                  return operand.column == 1;
+                                }));
+}
+
+std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
+  std::string functions = problem.epilogue.function, members, loads, terms;
+  for (const CudaOperand& operand : problem.operands) {
+    members += fmt::format("  float {}[VECTOR];\n", operand.of.name);
+    loads += load_text(operand, vector, "STREAM_LOADS");
+    loads += fmt::format("  for (int j = 0; j < VECTOR; j++) item.{0}[j] = v_{0}[j];\n", operand.of.name);
+  }
+  for (std::size_t f = 0; f < problem.folds.size(); ++f) {
+    functions += problem.folds[f].function;
+    terms += fmt::format("  if constexpr (F == {}) return {};\n", f,
+                         call_of(problem.folds[f], fmt::format("fold{}", f)));
+  }
+  return functions +
+         fmt::format(
+             "typedef float Sums[FOLDS];\nstruct Item {{\n{}}};\n"
+             "DEVICE void load_item(const Arguments& a, long long row, int column, Item& item) {{\n{}}}\n"
+             "template <int F>\nDEVICE float term(const Item& item, const Sums& sums, int j) {{\n{}  return "
+             "0.f;\n}}\n"
+             "DEVICE void finish(const Arguments& a, long long row, int column, const Item& item, const "
+             "Sums& sums) {{\n"
+             "  float x[VECTOR];\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
+             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n",
+             members, loads, terms, call_of(problem.epilogue, "epilogue"));
+}
+
+}  // namespace
+
+Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
+  if (kernel.open) return {{}, "its sizes are open"};
+  const Graph& body = kernel.body;
+  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  const TensorType& type = body.type(body.outputs[0]);
+  if (type.rank() == 0 || type.layout.channel_block != 0) return {{}, "its result is no row"};
+  if (type.element_count() == 0) return {{}, "it is empty"};
+  for (const Node& node : body.nodes())
+    if (has_trait(node.op, OpTrait::reduction))
+      if (std::string refusal = refuse_fold(body, node); !refusal.empty()) return {{}, refusal};
+  CudaRowFoldsProblem problem;
+  problem.out = type.dtype;
+  problem.columns = type.dims().back();
+  problem.rows = type.element_count() / problem.columns;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
+  if (problem.rows > most_rows) return {{}, "there are too many rows for a grid"};
+  const Parts parts = divide(body);
+  if (parts.folded.size() > most_folds) return {{}, "it has many sums"};
+  CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
+  groups.divides_rows = true;
+  for (std::size_t f = 0; f < parts.folded.size(); ++f) {
+    std::string refusal =
+        read_part(parts, body.inputs.size(), parts.folded[f], groups, fmt::format("fold{}", f), false,
+                  problem.folds.emplace_back(), problem.operands);
+    if (!refusal.empty()) return {{}, refusal};
+  }
+  std::string refusal = read_part(parts, body.inputs.size(), parts.output, groups, "epilogue",
+                                  problem.out != DType::f32, problem.epilogue, problem.operands);
+  if (refusal.empty() && cuda_row_folds_choices(problem).empty())
+    refusal = "its rows do not fit into registers";
+  return {problem, refusal};
+}
+
+std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem) {
+  constexpr std::int64_t well_held = 32;
+  constexpr int least_threads = 8;
+  const std::int64_t vector = vector_of(problem), operands = held_operands(problem);
+  std::vector<Rated<CudaNormChoice>> rated;
+  for (int threads = least_threads; threads <= most_threads; threads *= 2) {
+    const std::int64_t items = ceil_div(problem.columns, threads * vector);
+    const std::int64_t held = items * vector * operands;
+    if (held > most_held || (threads > least_threads && threads * vector / 2 >= problem.columns)) continue;
+    const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
+    for (const bool streams : {false, true}) {
+      for (const int rows : {1, 2, 4, 8, 16, 32}) {
+        const int block = threads * rows;
+        if (block < 128 || block > 512) continue;
+        const std::int64_t penalty = 2 * (8 * wanted + block / 256) + (streams ? 1 : 0);
+        rated.emplace_back(static_cast<double>(penalty), CudaNormChoice{threads, rows, streams});
+      }
+    }
+  }
+  const std::size_t all = rated.size();
+  return best_first(std::move(rated), all);
+}
+
+CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
+  const int vector = vector_of(problem);
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("row_folds_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
+  const std::vector<CudaExtent> extents = {{"rows", problem.rows, false}};
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text += fmt::format(
+      "constexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, VECTOR = {}, FOLDS = {};\n"
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\ntypedef {} Out;\n",
+      problem.columns, choice.threads, choice.rows, vector, problem.folds.size(), choice.streams,
+      dtype_name(problem.out));
+  std::vector<const CudaOperand*> operands;
+  for (const CudaOperand& operand : problem.operands) operands.push_back(&operand);
+  result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
+  result.source.text += embedded::cuda_rows;
+  result.source.text += embedded::cuda_row_folds;
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out_argument};
+  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
+  launch.numbers = extent_numbers(extents);
+  return result;
+}
+
+}  // namespace sylvite

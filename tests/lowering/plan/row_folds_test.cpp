@@ -1,0 +1,66 @@
+#include "lowering/plan/row_folds.h"
+
+#include <gmock/gmock.h>
+
+#include <algorithm>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/plan/plan_interpreter.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// A device whose template takes kernels with so many folds.
+LoweringOptions with_template_for(int folds) {
+  LoweringOptions options;
+  options.refuse_template = [folds](const Kernel& kernel) -> std::string {
+    const auto found = std::ranges::count_if(
+        kernel.body.nodes(), [](const Node& node) { return has_trait(node.op, OpTrait::reduction); });
+    return found <= folds ? "" : "many folds";
+  };
+  return options;
+}
+
+class RowFolds : public testing::Test {
+ protected:
+  ValueId sum(ValueId id, std::int64_t axis) {
+    return graph.add(Op::reduce_sum, {id}, {{"axes", Dims{axis}}, {"keepdims", std::int64_t{1}}});
+  }
+  ValueId mul(ValueId a, ValueId b) { return graph.add(Op::mul, {a, b}); }
+  ValueId sub(ValueId a, ValueId b) { return graph.add(Op::sub, {a, b}); }
+  [[nodiscard]] std::size_t launches(const LoweringOptions& options) const {
+    return lower(graph, options).launches.size();
+  }
+
+  Graph graph;
+  ValueId d = graph.add_input("d", f32({6, 50}));
+  ValueId x = graph.add_input("x", f32({6, 50}));
+};
+
+/// The gradient of a norm of rows.
+TEST_F(RowFolds, AGradientOfRowsIsOneKernel) {
+  graph.outputs = {sub(sub(d, sum(d, 1)), mul(x, sum(mul(d, x), 1)))};
+  EXPECT_EQ(launches(with_template_for(2)), 1U);
+  EXPECT_EQ(launches(with_template_for(1)), 3U);
+  EXPECT_EQ(launches({}), 3U);
+  std::vector<Tensor> inputs = {random_tensor({6, 50}, 1), random_tensor({6, 50}, 2)};
+  const Tensor wanted = interpret(graph, inputs)[0],
+               got = interpret_plan(lower(graph, with_template_for(2)), inputs)[0];
+  for (std::int64_t e = 0; e < wanted.size(); ++e) ASSERT_NEAR(got.as_double(e), wanted.as_double(e), 1e-4);
+}
+
+TEST_F(RowFolds, SumsThatOthersReadStayApart) {
+  const ValueId sums = sum(mul(d, x), 1);
+  graph.outputs = {mul(x, sums), sums};
+  EXPECT_EQ(launches(with_template_for(2)), 2U);
+}
+
+TEST_F(RowFolds, SumsOfColumnsStayApart) {
+  graph.outputs = {mul(x, sum(mul(d, x), 0))};
+  EXPECT_EQ(launches(with_template_for(2)), 2U);
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,19 @@
+#pragma once
+// Rows that are folded and used again, in the forms that gradients have, for tests of the template.
+
+namespace sylvite {
+
+inline constexpr const char* row_fold_texts[] = {
+    // layer_norm, with a residual
+    R"(graph g(%d: f32[130,768], %x: bf16[130,768], %m: f32[130,1], %r: f32[130,1], %w: f32[768], %e: f32[130,768]) { %g: f32[130,768] = mul(%d, %w) %a: f32[130,1] = reduce_sum(%g) {axes=[1], keepdims=1} %y: f32[130,768] = cast(%x) {to="f32"} %c: f32[130,768] = sub(%y, %m) %h: f32[130,768] = mul(%c, %r) %p: f32[130,768] = mul(%g, %h) %b: f32[130,1] = reduce_sum(%p) {axes=[1], keepdims=1} %s: f32[130,768] = sub(%g, %a) %t: f32[130,768] = mul(%h, %b) %u: f32[130,768] = sub(%s, %t) %v: f32[130,768] = mul(%u, %r) %o: f32[130,768] = add(%v, %e) return %o })",
+    // softmax
+    R"(graph g(%d: f32[7,5,49,49], %p: bf16[7,5,49,49]) { %q: f32[7,5,49,49] = cast(%p) {to="f32"} %m: f32[7,5,49,49] = mul(%d, %q) %s: f32[7,5,49,1] = reduce_sum(%m) {axes=[3], keepdims=1} %t: f32[7,5,49,49] = mul(%q, %s) %v: f32[7,5,49,49] = sub(%m, %t) %o: bf16[7,5,49,49] = cast(%v) {to="bf16"} return %o })",
+    // a sum of what another sum is taken from, and a number for each row of the first dim
+    R"(graph g(%x: bf16[6,11,200], %w: f32[6,1,1], %n: f32[]) { %y: f32[6,11,200] = cast(%x) {to="f32"} %s: f32[6,11,1] = reduce_sum(%y) {axes=[2], keepdims=1} %m: f32[6,11,1] = mul(%s, %n) %c: f32[6,11,200] = sub(%y, %m) %q: f32[6,11,200] = mul(%c, %c) %v: f32[6,11,1] = reduce_sum(%q) {axes=[2], keepdims=1} %o: f32[6,11,200] = div(%c, %v) %z: f32[6,11,200] = mul(%o, %w) return %z })",
+    // rows of odd lengths, hidden by a mask
+    R"(graph g(%x: f32[33,1111], %k: bool[33,1111], %z: f32[]) { %y: f32[33,1111] = where(%k, %x, %z) %s: f32[33,1] = reduce_sum(%y) {axes=[1], keepdims=1} %o: f32[33,1111] = sub(%y, %s) return %o })",
+    // long rows
+    R"(graph g(%d: bf16[5,4096], %p: bf16[5,4096]) { %e: f32[5,4096] = cast(%d) {to="f32"} %q: f32[5,4096] = cast(%p) {to="f32"} %m: f32[5,4096] = mul(%e, %q) %s: f32[5,1] = reduce_sum(%m) {axes=[1], keepdims=1} %t: f32[5,4096] = mul(%q, %s) %v: f32[5,4096] = sub(%m, %t) %o: bf16[5,4096] = cast(%v) {to="bf16"} return %o })",
+};
+
+}  // namespace sylvite
