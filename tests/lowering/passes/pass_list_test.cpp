@@ -228,12 +228,23 @@ Graph shared_heads() {
   return graph;
 }
 
+/// An image that is scaled by numbers for its channels, which are computed, between convolutions.
+Graph scaled_channels() {
+  Graph graph;
+  graph.name = "scaled_channels";
+  const ValueId x = graph.add_input("x", f32({2, 16, 6, 5})),
+                scale = graph.add_input("scale", f32({1, 16, 1, 1}));
+  const ValueId square = graph.add(Op::mul, {scale, scale});
+  graph.outputs = {conv(graph, graph.add(Op::mul, {conv(graph, x, 16, 1), square}), 16, 1)};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph : {shared_heads(), residual_network(), encoder(1), patches(), signal(),
-                             metaformer_blocks(), pixels(), bits(), gradients(), sums()}) {
+                             metaformer_blocks(), pixels(), bits(), gradients(), sums(), scaled_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
