@@ -147,8 +147,9 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
   std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) { return cost(a) < cost(b); });
   std::vector<CudaAttentionChoice> choices;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    for (const int resident : {3, 4, 2})
-      if (resident == 3 || i < 2) choices.push_back({false, 1, blocks[i], 2, resident});
+    for (const int resident : {3, 4, 2, 1})
+      if (resident == 3 || i < 2 || width_of(problem) > 64)
+        choices.push_back({false, 1, blocks[i], 2, resident});
   }
   return choices;
 }

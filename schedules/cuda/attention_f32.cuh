@@ -1,9 +1,10 @@
 // out = softmax(scale q k^T + mask) v for every head, in f32. Tensor cores multiply TF32, so every product is three: that of
-// the numbers, and those of what is cut of one with the other (Markidis et al., "NVIDIA Tensor Core Programmability,
-// Performance & Precision", 2018), which leaves 21 bits, and NaN of an infinity. The second product folds over keys, which lie
-// apart in v, and Hopper's warpgroups multiply f32 only where the fold lies together; so these are the products of single
-// warps. A block is 4 warps of 16 queries. They walk the keys from the first block up; blocks come into shared memory by
-// asynchronous copies, the next while this one is multiplied.
+// the numbers rounded to TF32, and those of what that leaves of one with the other (Markidis et al., "NVIDIA Tensor Core
+// Programmability, Performance & Precision", 2018). Tensor cores cut what they add, which over many keys is thousands of
+// times their last bit: so a few steps of a fold begin with nothing, and are added to the others by themselves. The second
+// product folds over keys, which lie apart in v, and Hopper's warpgroups multiply f32 only where the fold lies together; so
+// these are the products of single warps. A block is 4 warps of 16 queries. They walk the keys from the first block up; blocks
+// come into shared memory by asynchronous copies, the next while this one is multiplied.
 //
 // The order in which a product folds is free: its steps take 8 columns (or keys) in the order that lets a thread read what
 // it needs of two steps, or of four groups of results, as 16 bytes.
@@ -24,25 +25,36 @@ constexpr int STAGE_FLOATS = BLOCK * (K_PITCH + V_PITCH);
 typedef float Result[WIDTH / 8][4];
 typedef float Queries[WIDTH / 8][4];
 
-// 16 rows and 8 of depth, as they are and what is cut.
+// 16 rows and 8 of depth, rounded and what that leaves.
 struct Rows16 {
-  float given[4], rest[4];
+  float near[4], rest[4];
+  DEVICE Rows16(float a0, float a1, float a2, float a3) {
+    const float a[4] = {a0, a1, a2, a3};
+#pragma unroll
+    for (int i = 0; i < 4; i++) near[i] = nearest_tf32(a[i]), rest[i] = rest_of(a[i], near[i]);
+  }
 };
-DEVICE Rows16 rows_of(float a0, float a1, float a2, float a3) {
-  return {{a0, a1, a2, a3}, {rest_of(a0), rest_of(a1), rest_of(a2), rest_of(a3)}};
-}
 // c += a b in TF32: 16 rows, 8 columns and 8 of depth.
-DEVICE void multiply_cut(float* c, const float (&a)[4], float b0, float b1) {
+DEVICE void multiply_near(float* c, const float (&a)[4], float b0, float b1) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
 }
-DEVICE void multiply(float* c, const Rows16& a, float b0, float b1) {
-  multiply_cut(c, a.rest, b0, b1);
-  multiply_cut(c, a.given, rest_of(b0), rest_of(b1));
-  multiply_cut(c, a.given, b0, b1);
-}
+// A few steps of a fold.
+struct Steps {
+  float near[4] = {}, rest[4] = {};
+  DEVICE void multiply(const Rows16& a, float b0, float b1) {
+    const float near0 = nearest_tf32(b0), near1 = nearest_tf32(b1);
+    multiply_near(rest, a.rest, near0, near1);
+    multiply_near(rest, a.near, rest_of(b0, near0), rest_of(b1, near1));
+    multiply_near(near, a.near, near0, near1);
+  }
+  DEVICE void add_to(float* sum) const {
+#pragma unroll
+    for (int i = 0; i < 4; i++) sum[i] += near[i] + number_or_none(rest[i]);
+  }
+};
 
 template <int PITCH>
 DEVICE void load_keys(const Extents& e, u32 to, const float* from, long long stride, int key) {
@@ -75,13 +87,15 @@ DEVICE void load_queries(Queries& q, const Extents& e, const float* from, int ro
 DEVICE void multiply_scores(Scores& s, const Queries& q, u32 k, int g, int t) {
 #pragma unroll
   for (int p = 0; p < WIDTH / 16; p++) {
-    const Rows16 even = rows_of(q[2 * p][0], q[2 * p][1], q[2 * p][2], q[2 * p][3]);
-    const Rows16 odd = rows_of(q[2 * p + 1][0], q[2 * p + 1][1], q[2 * p + 1][2], q[2 * p + 1][3]);
+    const Rows16 even(q[2 * p][0], q[2 * p][1], q[2 * p][2], q[2 * p][3]);
+    const Rows16 odd(q[2 * p + 1][0], q[2 * p + 1][1], q[2 * p + 1][2], q[2 * p + 1][3]);
 #pragma unroll
     for (int i = 0; i < BLOCK / 8; i++) {
       const float4 x = read_shared(k + ((8 * i + g) * K_PITCH + 16 * p + 4 * t) * 4);
-      multiply(s + 4 * i, even, x.x, x.y);
-      multiply(s + 4 * i, odd, x.z, x.w);
+      Steps steps;
+      steps.multiply(even, x.x, x.y);
+      steps.multiply(odd, x.z, x.w);
+      steps.add_to(s + 4 * i);
     }
   }
 }
@@ -91,15 +105,18 @@ DEVICE void multiply_scores(Scores& s, const Queries& q, u32 k, int g, int t) {
 DEVICE void multiply_values(Result& o, const Scores& s, u32 v, int g, int t) {
 #pragma unroll
   for (int i = 0; i < BLOCK / 8; i++) {
-    const Rows16 p = rows_of(s[4 * i], s[4 * i + 2], s[4 * i + 1], s[4 * i + 3]);
+    const Rows16 p(s[4 * i], s[4 * i + 2], s[4 * i + 1], s[4 * i + 3]);
 #pragma unroll
     for (int c = 0; c < WIDTH / 32; c++) {
       const u32 at = v + ((8 * i + 2 * t) * V_PITCH + 32 * c + 4 * g) * 4;
       const float4 x = read_shared(at), y = read_shared(at + V_PITCH * 4);
-      multiply(o[4 * c], p, x.x, y.x);
-      multiply(o[4 * c + 1], p, x.y, y.y);
-      multiply(o[4 * c + 2], p, x.z, y.z);
-      multiply(o[4 * c + 3], p, x.w, y.w);
+      Steps steps[4];
+      steps[0].multiply(p, x.x, y.x);
+      steps[1].multiply(p, x.y, y.y);
+      steps[2].multiply(p, x.z, y.z);
+      steps[3].multiply(p, x.w, y.w);
+#pragma unroll
+      for (int e = 0; e < 4; e++) steps[e].add_to(o[4 * c + e]);
     }
   }
 }

@@ -256,12 +256,17 @@ DEVICE void multiply(f32, float* sum, const u32 (&a)[4], u32 b, u32 c) {
       : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(c));
 }
+/// Volatile: what does not change in a loop would be rounded ahead of it, and be held in registers that there are not.
 DEVICE float nearest_tf32(float x) {
   u32 r;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+  asm volatile("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
   return __uint_as_float(r);
 }
-// What these cut of a number.
-DEVICE float rest_of(float x) {
-  return x - __uint_as_float(__float_as_uint(x) & ~0x1fffu);
+// What a product in TF32 leaves of a number that is rounded to it first. An infinity leaves NaN.
+DEVICE float rest_of(float x, float near) {
+  return x - near;
+}
+// Products with rests are left out where they are no numbers: there the numbers' own product is the result.
+DEVICE float number_or_none(float x) {
+  return x - x == 0.f ? x : 0.f;
 }

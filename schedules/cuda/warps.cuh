@@ -5,8 +5,9 @@
 //
 // Tensor cores multiply f32 in TF32. EXACT: every product is three, that of the numbers rounded to TF32 and those of what
 // that leaves of one with the other (see attention_f32.cuh). They are rounded, not cut, which would make all products a
-// little too small. The sums of tensor cores drop bits, so those of a stage are added to the others apart, and what
-// rounding leaves is added apart from the numbers: there an infinity leaves NaN, which counts as nothing.
+// little too small. So would the sums of tensor cores, which cut every result: those of a step of depth are added to the
+// others by themselves. What rounding leaves is added apart from the numbers, those of a stage together: there an infinity
+// leaves NaN, which counts as nothing.
 //
 // schedules/cuda/warps.cpp writes these ahead of this text:
 //   Extents, extents_of, K    extents of the product: x, y and batch; its depth
@@ -239,7 +240,7 @@ struct Plain {
   DEVICE void end_stage(Sums& sums) {}
 };
 struct Exact {
-  Sums given, cut;  // of a stage
+  Sums cut;  // of a stage
 
   DEVICE void multiply_slice(const Lefts& lefts, const Rights& rights, Sums& sums) {
     u32 near[EIGHTS][2], rests[EIGHTS][2];
@@ -256,7 +257,12 @@ struct Exact {
 #pragma unroll
       for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left_rests, near[j][0], near[j][1]);
 #pragma unroll
-      for (int j = 0; j < EIGHTS; j++) multiply(f32{}, given[i][j], left, near[j][0], near[j][1]);
+      for (int j = 0; j < EIGHTS; j++) {
+        float given[4] = {};
+        multiply(f32{}, given, left, near[j][0], near[j][1]);
+#pragma unroll
+        for (int e = 0; e < 4; e++) sums[i][j][e] += given[e];
+      }
 #pragma unroll
       for (int j = 0; j < EIGHTS; j++) multiply(f32{}, cut[i][j], left, rests[j][0], rests[j][1]);
     }
@@ -268,14 +274,15 @@ struct Exact {
       for (int j = 0; j < EIGHTS; j++) {
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-          const float c = cut[i][j][e];
-          sums[i][j][e] += given[i][j][e] + (c == c ? c : 0.f);
-          given[i][j][e] = cut[i][j][e] = 0;
+          sums[i][j][e] += number_or_none(cut[i][j][e]);
+          cut[i][j][e] = 0;
         }
       }
     }
   }
-  DEVICE static u32 rest(u32 x, u32 near) { return __float_as_uint(__uint_as_float(x) - __uint_as_float(near)); }
+  DEVICE static u32 rest(u32 x, u32 near) {
+    return __float_as_uint(rest_of(__uint_as_float(x), __uint_as_float(near)));
+  }
 };
 template <bool>
 struct ProductsOf {

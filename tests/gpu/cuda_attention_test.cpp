@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "schedules/cuda/attention_warps.h"
@@ -16,7 +18,7 @@ namespace {
 using GpuCudaAttention = GpuTest;
 
 double most_error(DType element) {
-  return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 1e-5;
+  return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 1e-6;
 }
 
 /// With at most so many of the choices.
@@ -90,6 +92,36 @@ TEST_F(GpuCudaAttention, FloatsOfAllExtentsAgree) {
     for (const auto& [queries, keys] : {std::pair{1, 1}, {128, 128}, {100, 333}, {333, 100}})
       check(floats(queries, keys, causal), 1);
     for (const std::int64_t depth : {40, 128}) check(floats(150, 170, causal, depth), 1);
+  }
+}
+
+/// Sums of tensor cores drop bits, more the more keys there are; these must not.
+TEST_F(GpuCudaAttention, FloatsOfManyKeysAgree) {
+  check(floats(70, 4100, false), 1);
+  check(floats(70, 4100, false, 128), 1);
+}
+
+/// What rounding leaves of an infinity is NaN, which must not reach the sums.
+TEST_F(GpuCudaAttention, SpecialFloatsAgree) {
+  const Kernel kernel = attention_kernel(floats(70, 70, false));
+  const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
+  ASSERT_EQ(reading.refusal, "");
+  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  constexpr std::int64_t head = std::int64_t{70} * 64;
+  inputs[2].set_double(5, std::numeric_limits<double>::infinity());           // a value of the first head
+  inputs[0].set_double(head + 64, std::numeric_limits<double>::quiet_NaN());  // a query of the second
+  inputs[1].set_double(2 * head, -std::numeric_limits<double>::infinity());   // a key of the third
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const Card card = sample_card();
+  const CudaTemplate text =
+      make_cuda_attention(reading.problem, cuda_attention_choices(reading.problem, card)[0], card);
+  const Tensor result = run_template(text, kernel, inputs);
+  for (std::int64_t i = 0; i < 3 * head; ++i) {
+    const double actual = result.as_double(i), expected = reference.as_double(i);
+    ASSERT_TRUE(std::isfinite(expected) ? std::abs(actual - expected) < 1e-5
+                : std::isnan(expected)  ? std::isnan(actual)
+                                        : actual == expected)
+        << i << ": " << actual << ", not " << expected;
   }
 }
 

@@ -128,6 +128,26 @@ TEST_F(GpuCudaWarps, ExactProductsAreThoseOfFloats) {
   check(deep, true);
 }
 
+/// Products that are all a little too small add up over the layers of a network.
+TEST_F(GpuCudaWarps, ExactProductsLeanToNoSide) {
+  MatmulSpec spec = odd("none", DType::f32);
+  spec.k = 3072;
+  const Kernel kernel = matmul_kernel(spec);
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const CudaTemplate text =
+      make_cuda_warps(reading.problem, cuda_warps_choices(reading.problem, true, sample_card())[0]);
+  const Tensor result = run_template(text, kernel, inputs);
+  double along = 0, norm = 0;
+  for (std::int64_t i = 0; i < result.size(); ++i) {
+    const double r = reference.as_double(i);
+    along += (result.as_double(i) - r) * r;
+    norm += r * r;
+  }
+  EXPECT_LT(std::abs(along / norm), 1e-7);
+}
+
 /// What is cut of an infinity is NaN, which must not reach the sum.
 TEST_F(GpuCudaWarps, SpecialFloatsSurviveExactProducts) {
   const Kernel kernel = matmul_kernel(odd("none", DType::f32));

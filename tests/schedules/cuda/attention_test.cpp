@@ -157,6 +157,16 @@ TEST(CudaAttention, FloatsFillTheLastBlock) {
   EXPECT_EQ(cuda_attention_choices(problem_of(spec), sample_card())[0].to_string(), "f32 64 x3");
 }
 
+TEST(CudaAttention, FloatsOfWideHeadsHaveABlockAtAnyNumberOfKeys) {
+  AttentionSpec spec;
+  spec.element = DType::f32;
+  spec.depth = 128;
+  for (const std::int64_t keys : {100, 130, 333, 1500, 4096}) {
+    spec.queries = spec.keys = keys;
+    EXPECT_FALSE(cuda_attention_choices(problem_of(spec), sample_card()).empty()) << keys;
+  }
+}
+
 TEST(CudaAttention, ShortHeadsAreTakenWhole) {
   AttentionSpec spec;
   spec.queries = spec.keys = 197;
