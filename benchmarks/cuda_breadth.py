@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Networks of networks.py (unless named, those that take images), on a GPU beside torch.compile: a row each, with the times,
-the error of both against float32, and Sylvite's slowest kernels.
+the error of both against f32 (of f32: against float64), and Sylvite's slowest kernels.
 
 usage: cuda_breadth.py SYLVITE... [--only NAME,...] [--batch 32] [--modes reduce-overhead] [--torch eager,reduce-overhead]
                        [--precision bf16] [--json FILE] [--kernels 6] [--jobs 1] [--minutes M]
@@ -30,8 +30,7 @@ def prepare(name, options, folder):
     ours = Sylvite(options.sylvite, networks.export(network, dims, options.batch, folder), folder, options)
     network = channels_last(network.cuda())
     x = networks.draw(dims, options.batch).cuda()
-    with torch.inference_mode():
-        reference = [network(x).float().cpu()]
+    reference = [reference_of(network, x, options.precision)]
     row = {"model": name, "batch": options.batch, "us": {}, "error": {}, "cold_seconds": {}, "failed": {}}
     for mode in options.modes:
         row["cold_seconds"][mode] = ours.bench(mode)["seconds"]["ready"]
@@ -49,6 +48,19 @@ def prepare(name, options, folder):
         row["cold_seconds"]["torch " + mode] = way["compile_seconds"]
         row["error"]["torch " + mode] = error_over([each.float() for each in way["outputs"]], reference)
     return ours, ways, row
+
+
+def reference_of(network, x, precision):
+    """On the host. Torch's f32 shares its rounding with torch's other modes in f32, so those are compared with float64."""
+    with torch.inference_mode():
+        if precision != "f32":
+            return network(x).float().cpu()
+        torch.set_default_dtype(torch.float64)  # of what networks make themselves
+        try:
+            return network.double()(x.double() if x.is_floating_point() else x).cpu()
+        finally:
+            torch.set_default_dtype(torch.float32)
+            network.float()
 
 
 def channels_last(x):

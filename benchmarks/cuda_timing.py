@@ -74,4 +74,4 @@ def load(path, like):
 
 
 def error_of(result, reference):
-    return ((result.float() - reference).norm() / reference.norm()).item()
+    return ((result.double() - reference).norm() / reference.norm()).item()
