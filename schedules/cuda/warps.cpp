@@ -90,6 +90,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
                            int vector_floats) {
   constexpr int rows_together = 1024;
   const std::int64_t bytes = element_bytes(problem);
+  const std::int64_t batch_pitch = problem.batch == 1 ? 0 : problem.out_batch_pitch();
   return fmt::format("typedef {} Element;\ntypedef {} Out;\n", dtype_name(problem.element),
                      dtype_name(problem.out)) +
          fmt::format("constexpr int K = {};\nconstexpr bool X_IS_WHOLE = {}, Y_IS_WHOLE = {};\n", problem.k,
@@ -103,9 +104,9 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
              "constexpr bool EXACT = {};\nconstexpr long long RESULT_PITCH = {}, RESULT_BATCH = {};\n",
              choice.tile_x, choice.tile_y, choice.warps_x, choice.warps_y, choice.parts, choice.stage_row,
              choice.stages, choice.resident, std::max(1, rows_together / choice.tile_x),
-             unit_of({problem.n, problem.out_pitch()}, static_cast<std::int64_t>(dtype_size(problem.out))),
-             vector_floats, choice.exact, problem.out_pitch(),
-             problem.batch == 1 ? 0 : problem.out_batch_pitch());
+             unit_of({problem.n, problem.out_pitch(), batch_pitch},
+                     static_cast<std::int64_t>(dtype_size(problem.out))),
+             vector_floats, choice.exact, problem.out_pitch(), batch_pitch);
 }
 
 /// Rows of an operand whose depth is not innermost lie in shared memory as lines of 128 bytes.

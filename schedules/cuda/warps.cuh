@@ -26,7 +26,7 @@
 //   RESIDENT                  blocks on a multiprocessor, at least
 //   GROUP                     rows of tiles that are walked together, so that they meet in the L2 cache
 //   EXACT                     see above
-//   OUT_UNIT, RESULT_PITCH, RESULT_BATCH   bytes in which results leave; elements from row to row, and from batch to batch
+//   OUT_UNIT, RESULT_PITCH, RESULT_BATCH   bytes at whose multiples rows of the result begin; elements from row to row, and from batch to batch
 //   VECTOR_FLOATS             floats of shared memory that the epilogue wants
 //   stage_vectors, Loaded, load_operands, finish   the epilogue
 
@@ -89,13 +89,16 @@ struct Matrix {
   }
   DEVICE static void copy(u32 to, const Element* from, int extent, int first_row, int first_depth) {
     constexpr bool IS_WHOLE = HAS_WHOLE_TILES && K % DEPTH == 0;
+    // Rows beyond the last have results that are not stored: no step of the fold has to ask for them.
+    constexpr bool REPEATS_LAST = DEPTH_FAST && !HAS_WHOLE_TILES && K % DEPTH == 0;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int at = i * THREADS + threadIdx.x, line = at / PIECES, piece = at % PIECES;
       if (ALL % THREADS != 0 && at >= ALL) break;
-      const int row = first_row + (DEPTH_FAST ? line : piece * PIECE), depth = first_depth + (DEPTH_FAST ? piece * PIECE : line);
-      int count = PIECE;
-      if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < extent ? K - depth : 0) : (depth < K ? extent - row : 0);
+      const int depth = first_depth + (DEPTH_FAST ? piece * PIECE : line);
+      int row = first_row + (DEPTH_FAST ? line : piece * PIECE), count = PIECE;
+      if constexpr (REPEATS_LAST) row = min(row, extent - 1);
+      else if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < extent ? K - depth : 0) : (depth < K ? extent - row : 0);
       const int offset = DEPTH_FAST ? row * PITCH + depth : depth * PITCH + row;
       copy_piece<UNIT>(to + place(line, piece), from + (count > 0 ? offset : 0), count);
     }
@@ -326,8 +329,9 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
         __syncthreads();
         if (++read == STAGES) read = 0;
       }
+      if (SLICES == 2 && slice == 0) fill(step + STAGES - 1);  // faster there, and slower with more slices
       load_slice(ring + read * STAGE_BYTES, warp, next, lefts[next % 2], rights[next % 2]);
-      if (slice == 0) fill(step + STAGES - 1);
+      if (SLICES != 2 && slice == 0) fill(step + STAGES - 1);
       products.multiply_slice(lefts[slice % 2], rights[slice % 2], sums);
     }
     products.end_stage(sums);
@@ -397,18 +401,55 @@ DEVICE void buffer_results(u32 buffer, const float* vectors, const Arguments& ar
   }
 }
 
-// Neighbours of OUT_UNIT bytes lie inside the result or outside of it.
-DEVICE void store_results(const u8* buffer, const Arguments& arguments, const Tile& tile) {
-  typedef typename Bits<OUT_UNIT>::Type Unit;
-  constexpr int ELEMENTS = OUT_UNIT / sizeof(Out), UNITS = TILE_Y / ELEMENTS;
+// Where all rows of the result begin at boundaries of 16 bytes.
+DEVICE void store_aligned(const u8* buffer, const Arguments& arguments, const Tile& tile) {
+  constexpr int ELEMENTS = 16 / sizeof(Out), UNITS = TILE_Y / ELEMENTS;
   const Extents extents = extents_of(arguments);
 #pragma unroll 4
   for (int at = threadIdx.x; at < TILE_X * UNITS; at += THREADS) {
     const int row = at / UNITS, column = at % UNITS * ELEMENTS, x = tile.x + row, y = tile.y + column;
     if (x >= extents.x || y >= extents.y) continue;
     Out* to = arguments.out + (tile.batch * RESULT_BATCH + x * RESULT_PITCH + y);
-    *(Unit*)to = *(const Unit*)(buffer + row * OUT_PITCH + column * (int)sizeof(Out));
+    *(uint4*)to = *(const uint4*)(buffer + row * OUT_PITCH + column * (int)sizeof(Out));
   }
+}
+// Rows that begin anywhere: 16 bytes that lie aligned in the result are two neighbours of the buffer, shifted. The results at
+// both ends of a row leave one by one.
+struct ShiftedRow {
+  typedef typename Bits<sizeof(Out)>::Type Unit;
+  static constexpr int ELEMENTS = 16 / sizeof(Out);
+  const u8* line;
+  Unit* to;
+  int shift, limit;  // elements of the row behind a boundary; columns that there are, none in a row beyond the last
+  DEVICE ShiftedRow(const u8* buffer, const Arguments& arguments, const Tile& tile, int row) {
+    const Extents extents = extents_of(arguments);
+    line = buffer + row * OUT_PITCH;
+    to = (Unit*)(arguments.out + (tile.batch * RESULT_BATCH + (tile.x + row) * RESULT_PITCH + tile.y));
+    shift = (int)((u64)to / sizeof(Out) % ELEMENTS);
+    limit = tile.x + row < extents.x ? min(TILE_Y, extents.y - tile.y) : 0;
+  }
+  DEVICE void store_one(int column) const {
+    if (column < limit) to[column] = *(const Unit*)(line + column * (int)sizeof(Out));
+  }
+  DEVICE void store_piece(int piece) const {
+    const int column = ELEMENTS * (piece + 1) - shift;
+    const u32 from = shared_address(line) + piece * 16;
+    if (column + ELEMENTS <= limit) {
+      *(uint4*)(to + column) = shifted<ELEMENTS>(read_shared_bits(from), read_shared_bits(from + 16), shift);
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < ELEMENTS; i++) store_one(column + i);
+  }
+  DEVICE void store_end(int at) const { store_one(at < ELEMENTS - shift ? at : TILE_Y - ELEMENTS + at); }
+};
+DEVICE void store_shifted(const u8* buffer, const Arguments& arguments, const Tile& tile) {
+  constexpr int ELEMENTS = ShiftedRow::ELEMENTS, PIECES = TILE_Y / ELEMENTS - 1;
+#pragma unroll 2
+  for (int at = threadIdx.x; at < TILE_X * PIECES; at += THREADS)
+    ShiftedRow(buffer, arguments, tile, at / PIECES).store_piece(at % PIECES);
+  for (int at = threadIdx.x; at < TILE_X * ELEMENTS; at += THREADS)
+    ShiftedRow(buffer, arguments, tile, at / ELEMENTS).store_end(at % ELEMENTS);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) KERNEL(const Arguments arguments) {
@@ -425,5 +466,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) KERNEL(const Arg
   if constexpr (PARTS > 1) add_parts(shared_address(memory), warp, sums);
   if (warp.part == 0) buffer_results(shared_address(memory), vectors, arguments, tile, warp, sums);
   __syncthreads();
-  store_results(memory, arguments, tile);
+  if constexpr (OUT_UNIT == 16) store_aligned(memory, arguments, tile);
+  else store_shifted(memory, arguments, tile);
 }
