@@ -18,7 +18,7 @@ namespace {
 using GpuCudaAttention = GpuTest;
 
 double most_error(DType element) {
-  return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 1e-6;
+  return element == DType::bf16 ? 1e-2 : element == DType::f16 ? 2e-3 : 2e-6;
 }
 
 /// With at most so many of the choices.
