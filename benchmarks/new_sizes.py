@@ -40,7 +40,7 @@ def main():
         for value in graph.input:
             tensor = value.type.tensor_type
             dims = [dim.dim_value or (size if dim.dim_param == args.symbol else fixed.get(dim.dim_param, 1)) for dim in tensor.shape.dim]
-            inputs[value.name] = np.zeros(dims, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+            inputs[value.name] = np.ones(dims, onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type))
         return lambda: model(inputs)
 
     runs = [run_at(size) for size in range(low, high + 1)]

@@ -23,7 +23,8 @@ void share_equal(std::vector<Tensor>& tensors) {
     if (tensor.byte_size() == 0) continue;
     std::vector<const Tensor*>& alike = known[{tensor.dtype(), tensor.byte_size()}];
     const auto found = std::find_if(alike.begin(), alike.end(), [&](const Tensor* other) {
-      return std::memcmp(other->data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size())) == 0;
+      return other->data() == tensor.data() ||  // of a donor, which shared them before
+             std::memcmp(other->data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size())) == 0;
     });
     if (found != alike.end())
       tensor = (*found)->reshaped(tensor.dims());

@@ -25,8 +25,10 @@ DeviceWeights::DeviceWeights(const PackedWeights& weights,
     const Tensor& weight = weights.at(slot);
     const auto [place, is_new] = places_.try_emplace(source_of(weight));
     if (!is_new) continue;
-    for (const std::shared_ptr<const DeviceWeights>& relative : relatives)
+    for (const std::shared_ptr<const DeviceWeights>& relative : relatives) {
+      if (place->second.block != nullptr) break;
       if (const Place* known = relative->find(place->first)) place->second = *known;
+    }
     if (place->second.block == nullptr) fresh.push_back(&weight);
   }
   upload(fresh);
