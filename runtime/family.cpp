@@ -45,6 +45,7 @@ struct Family::Rep {
   void forget_oldest();
   void count(const Sizes& sizes);
   void count_bytes();
+  void note_choices(const Built& built);
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -53,7 +54,8 @@ struct Family::Rep {
   Sizes of_run;                       ///< with it
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
-  std::unordered_map<std::string, Choice> choices;  ///< of programs so far, by the texts of kernels
+  std::unordered_map<std::string, Choice>
+      choices;  ///< of programs that were imported, by the texts of kernels
   Member* latest = nullptr;
   Sizes latest_sizes;
   std::int64_t clock = 0;
@@ -88,12 +90,15 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
 }
 
-Built& Family::Rep::keep(const Sizes& sizes, Built built) {
+void Family::Rep::note_choices(const Built& built) {
   const std::vector<Kernel>& kernels = built.program.plan().kernels;
   for (std::size_t i = 0; i < kernels.size(); ++i) {
     Choice& known = choices[kernels[i].text] = built.choices[i];
     known.object.clear();
   }
+}
+
+Built& Family::Rep::keep(const Sizes& sizes, Built built) {
   members[sizes] = std::make_unique<Member>(Member{std::move(built), ++clock});
   latest = members[sizes].get();
   latest_sizes = sizes;
@@ -164,7 +169,9 @@ const Sizes& Family::Rep::with_length(const Sizes& read) {
 Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
   Imported shared = imported;
   shared.plan = rep_->with_known_weights(imported.plan);
-  return rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives(), stop));
+  Built& built = rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives(), stop));
+  rep_->note_choices(built);
+  return built;
 }
 
 Built& Family::at(const Sizes& sizes) {

@@ -64,15 +64,15 @@ struct Program::Rep {
         context(wanted.threads),
         arena(find_arena(relatives)),
         states(find_states(relatives)),
-        results(find_results(relatives)),
-        room(find_room(relatives)),
-        code(find_code(relatives)) {}
+        results(find_shared(&Rep::results, relatives.take_turns, relatives)),
+        room(find_shared(&Rep::room, relatives.take_turns, relatives)),
+        code(find_shared(&Rep::code, relatives.share_code, relatives)) {}
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
-  [[nodiscard]] static std::shared_ptr<BlockPools<Arena>> find_results(const Relatives& relatives);
-  [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
-  [[nodiscard]] static std::shared_ptr<LoadedCode> find_code(const Relatives& relatives);
+  template <typename T>
+  [[nodiscard]] static std::shared_ptr<T> find_shared(std::shared_ptr<T> Rep::* member, bool is_shared,
+                                                      const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
   void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
@@ -144,19 +144,12 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
   return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
 }
 
-std::shared_ptr<BlockPools<Arena>> Program::Rep::find_results(const Relatives& relatives) {
-  const bool is_shared = relatives.take_turns && !relatives.programs.empty();
-  return is_shared ? relatives.programs.front()->rep_->results : std::make_shared<BlockPools<Arena>>();
-}
-
-std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) {
-  const bool is_shared = relatives.take_turns && !relatives.programs.empty();
-  return is_shared ? relatives.programs.front()->rep_->room : std::make_shared<DeviceRoom>();
-}
-
-std::shared_ptr<LoadedCode> Program::Rep::find_code(const Relatives& relatives) {
-  const bool is_shared = relatives.share_code && !relatives.programs.empty();
-  return is_shared ? relatives.programs.front()->rep_->code : std::make_shared<LoadedCode>();
+/// That of any relative, as all have the same; a new one where nothing is shared.
+template <typename T>
+std::shared_ptr<T> Program::Rep::find_shared(std::shared_ptr<T> Rep::* member, bool is_shared,
+                                             const Relatives& relatives) {
+  if (!is_shared || relatives.programs.empty()) return std::make_shared<T>();
+  return (*relatives.programs.front()->rep_).*member;
 }
 
 std::size_t Program::Rep::state_offset(std::size_t number) const {

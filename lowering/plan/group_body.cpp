@@ -1,6 +1,7 @@
 #include "lowering/plan/group_body.h"
 
 #include <set>
+#include <utility>
 
 #include "frontend/graph/copy.h"
 
@@ -53,6 +54,11 @@ class Extractor {
 
 GroupBody body_of(const Graph& graph, const Group& group) {
   return Extractor(graph, group).take();
+}
+
+Kernel kernel_of(const Graph& graph, const Group& group) {
+  GroupBody body = body_of(graph, group);
+  return make_kernel(body.body, std::move(body.is_weight));
 }
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "lowering/plan/fusion.h"
+#include "lowering/plan/kernel.h"
 #include "sylvite/graph.h"
 
 namespace sylvite {
@@ -18,5 +19,7 @@ struct GroupBody {
 /// Copies the nodes that the outputs need, depth first from there, so that equal groups give equal bodies
 /// whatever the order in which the model lists its nodes.
 [[nodiscard]] GroupBody body_of(const Graph& graph, const Group& group);
+/// The kernel that this makes.
+[[nodiscard]] Kernel kernel_of(const Graph& graph, const Group& group);
 
 }  // namespace sylvite

@@ -64,8 +64,7 @@ class RowFolder {
       reason += "; with " + groups_[sum].reason;
     }
     Group together{{nodes.begin(), nodes.end()}, groups_[i].outputs, std::move(reason)};
-    const GroupBody body = body_of(graph_, together);
-    if (!options_.refuse_template(make_kernel(body.body, body.is_weight)).empty()) return;
+    if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return;
     for (const std::size_t sum : taken) {
       sums_.erase(groups_[sum].outputs[0]);
       groups_[sum] = {};

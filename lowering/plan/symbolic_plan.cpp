@@ -19,37 +19,19 @@ namespace {
 /// A type that differs in more than extents, or a number that is no expression.
 struct NotJoined {};
 
-bool has_same_bytes(const Tensor& a, const Tensor& b, std::int64_t count) {
-  return a.identity() == b.identity() ||
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(count)) == 0;
-}
-
-bool is_same_port(const Port& a, const Port& b) {
-  return a.buffer == b.buffer && a.name == b.name;
-}
-
-bool has_same_loops(const Plan& a, const Plan& b) {
-  return std::ranges::equal(a.loops, b.loops, [](const PlanLoop& one, const PlanLoop& other) {
-    return one.first == other.first && one.end == other.end && one.beside == other.beside;
-  });
-}
-
-bool has_same_launches(const Plan& a, const Plan& b) {
-  return a.kernels.size() == b.kernels.size() &&
-         std::ranges::equal(a.launches, b.launches, [](const Launch& one, const Launch& other) {
-           return one.kernel == other.kernel && one.arguments == other.arguments;
-         });
-}
-
-bool has_same_values(const Plan& a, const Plan& b) {
-  const auto same_buffer = [](const Buffer& one, const Buffer& other) {
-    return one.kind == other.kind && one.index == other.index && one.alias_of == other.alias_of &&
-           one.window.has_value() == other.window.has_value();
+/// Beyond difference_of.
+bool is_alike(const Plan& a, const Plan& b) {
+  const auto kernel_of = [](const Launch& launch) { return launch.kernel; };
+  const auto is_beside = [](const PlanLoop& loop) { return loop.beside; };
+  const auto have_same_names = [](const std::vector<Port>& one, const std::vector<Port>& other) {
+    return std::ranges::equal(one, other, {}, &Port::name, &Port::name);
   };
-  return std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
-         std::ranges::equal(a.inputs, b.inputs, is_same_port) &&
-         std::ranges::equal(a.outputs, b.outputs, is_same_port) &&
-         std::ranges::equal(a.states, b.states, is_same_port) && a.weights.size() == b.weights.size();
+  return difference_of(a, b).empty() && a.kernels.size() == b.kernels.size() &&
+         a.weights.size() == b.weights.size() &&
+         std::ranges::equal(a.launches, b.launches, {}, kernel_of, kernel_of) &&
+         std::ranges::equal(a.loops, b.loops, {}, is_beside, is_beside) &&
+         have_same_names(a.inputs, b.inputs) && have_same_names(a.outputs, b.outputs) &&
+         have_same_names(a.states, b.states);
 }
 
 }  // namespace
@@ -64,11 +46,8 @@ class SymbolicPlan::Joiner {
 
   [[nodiscard]] std::optional<SymbolicPlan> join() {
     const Plan& first = *samples_[0].plan;
-    const auto is_alike = [&](const PlanSample& sample) {
-      return has_same_launches(first, *sample.plan) && has_same_loops(first, *sample.plan) &&
-             has_same_values(first, *sample.plan);
-    };
-    if (!fit_.is_determined() || !std::ranges::all_of(samples_, is_alike)) return std::nullopt;
+    const auto fits = [&](const PlanSample& sample) { return is_alike(first, *sample.plan); };
+    if (!fit_.is_determined() || !std::ranges::all_of(samples_, fits)) return std::nullopt;
     result_.plan_ = first;
     try {
       for (std::size_t i = 0; i < first.kernels.size(); ++i) add_kernel(i);
@@ -160,7 +139,7 @@ class SymbolicPlan::Joiner {
     types.reserve(samples_.size());
     for (const PlanSample& sample : samples_) {
       types.push_back(at(sample).type());
-      if (!has_same_bytes(at(sample), longest, at(sample).byte_size())) throw NotJoined();
+      if (!begins(longest, at(sample))) throw NotJoined();
     }
     std::vector<const TensorType*> all;
     all.reserve(types.size());
@@ -242,6 +221,32 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory) const
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+std::string difference_of(const Plan& a, const Plan& b) {
+  const auto arguments_of = [](const Launch& launch) { return launch.arguments; };
+  if (!std::ranges::equal(a.launches, b.launches, {}, arguments_of, arguments_of)) return "kernels";
+  const auto same_loop = [](const PlanLoop& one, const PlanLoop& other) {
+    return one.first == other.first && one.end == other.end;
+  };
+  if (!std::ranges::equal(a.loops, b.loops, same_loop)) return "loops";
+  const auto same_buffer = [](const Buffer& one, const Buffer& other) {
+    return one.kind == other.kind && one.index == other.index && one.alias_of == other.alias_of &&
+           one.window.has_value() == other.window.has_value();
+  };
+  const auto same_ports = [](const std::vector<Port>& one, const std::vector<Port>& other) {
+    return std::ranges::equal(one, other, {}, &Port::buffer, &Port::buffer);
+  };
+  const bool same_values = std::ranges::equal(a.buffers, b.buffers, same_buffer) &&
+                           same_ports(a.inputs, b.inputs) && same_ports(a.outputs, b.outputs) &&
+                           same_ports(a.states, b.states);
+  return same_values ? "" : "values between its kernels";
+}
+
+bool begins(const Tensor& longest, const Tensor& beginning) {
+  if (beginning.dtype() != longest.dtype() || beginning.byte_size() > longest.byte_size()) return false;
+  return beginning.identity() == longest.identity() ||
+         std::memcmp(beginning.data(), longest.data(), static_cast<std::size_t>(beginning.byte_size())) == 0;
 }
 
 std::string plan_structure(const Plan& plan) {

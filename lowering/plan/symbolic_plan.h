@@ -52,6 +52,11 @@ class SymbolicPlan {
   std::vector<std::vector<Extent>> weights_;  ///< their dims
 };
 
+/// What two plans of one model do not have in common, kernels and numbers aside, as the end of "the model has other ..."; empty
+/// where they have all.
+[[nodiscard]] std::string difference_of(const Plan& a, const Plan& b);
+/// Is it the first bytes of `longest`? Asks for bytes only where they are not the same tensor's.
+[[nodiscard]] bool begins(const Tensor& longest, const Tensor& beginning);
 /// What plans must have in common to be one symbolic plan, as text.
 [[nodiscard]] std::string plan_structure(const Plan& plan);
 

@@ -29,10 +29,9 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {
   const auto [entry, added] = refusals_.try_emplace({nodes, root});
-  if (added) {
-    const GroupBody group = body_of(graph_, {{nodes.begin(), nodes.end()}, graph_.node(root).outputs, ""});
-    entry->second = options_.refuse_template(make_kernel(group.body, group.is_weight));
-  }
+  if (added)
+    entry->second = options_.refuse_template(
+        kernel_of(graph_, {{nodes.begin(), nodes.end()}, graph_.node(root).outputs, ""}));
   return entry->second;
 }
 

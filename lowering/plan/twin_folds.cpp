@@ -99,8 +99,7 @@ class TwinJoiner {
     if (!fold_alike || !pays(i, j)) return false;
     const std::set<std::size_t> read = read_groups(j);
     if (!read.empty() && *read.rbegin() >= i) return false;
-    const GroupBody body = body_of(graph_, joined(i, j));
-    return options_.refuse_template(make_kernel(body.body, body.is_weight)).empty();
+    return options_.refuse_template(kernel_of(graph_, joined(i, j))).empty();
   }
 
   [[nodiscard]] Group joined(std::size_t i, std::size_t j) const {

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/open_kernel.h"
+#include "lowering/plan/symbolic_plan.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -67,34 +67,18 @@ std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel
 }
 
 void check_structure(const Plan& plan, const Plan& greatest) {
-  const auto same_launch = [](const Launch& a, const Launch& b) { return a.arguments == b.arguments; };
-  if (!std::ranges::equal(plan.launches, greatest.launches, same_launch))
-    throw UnsupportedError("the model has other kernels");
-  const auto same_loop = [](const PlanLoop& a, const PlanLoop& b) {
-    return a.first == b.first && a.end == b.end;
-  };
-  if (!std::ranges::equal(plan.loops, greatest.loops, same_loop))
-    throw UnsupportedError("the model has other loops");
-  const auto same_buffer = [](const Buffer& a, const Buffer& b) {
-    return a.kind == b.kind && a.index == b.index && a.alias_of == b.alias_of &&
-           a.window.has_value() == b.window.has_value() && a.type.byte_size() <= b.type.byte_size();
-  };
-  const auto same_port = [](const Port& a, const Port& b) { return a.buffer == b.buffer; };
-  if (!std::ranges::equal(plan.buffers, greatest.buffers, same_buffer) ||
-      !std::ranges::equal(plan.inputs, greatest.inputs, same_port) ||
-      !std::ranges::equal(plan.outputs, greatest.outputs, same_port) ||
-      !std::ranges::equal(plan.states, greatest.states, same_port))
+  if (const std::string difference = difference_of(plan, greatest); !difference.empty())
+    throw UnsupportedError("the model has other {}", difference);
+  const auto fits = [](const Buffer& a, const Buffer& b) { return a.type.byte_size() <= b.type.byte_size(); };
+  if (!std::ranges::equal(plan.buffers, greatest.buffers, fits))
     throw UnsupportedError("the model has other values between its kernels");
 }
 
 void check_weights(const Plan& plan, const Plan& greatest) {
   if (plan.weights.size() != greatest.weights.size()) throw UnsupportedError("the model has other weights");
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
-    const Tensor& weight = plan.weights[i];
     const Tensor& largest = greatest.weights[i];
-    if (weight.data() == largest.data() && weight.type() == largest.type()) continue;
-    if (weight.dtype() != largest.dtype() || weight.byte_size() > largest.byte_size() ||
-        std::memcmp(weight.data(), largest.data(), static_cast<std::size_t>(weight.byte_size())) != 0)
+    if (!begins(largest, plan.weights[i]))
       throw UnsupportedError("a table of the model, {}, is another one at other sizes",
                              largest.type().to_string());
   }
