@@ -109,8 +109,9 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
   if (find_case(kernel)) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
+  const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
   for (const Seen& each : seen) {
-    std::optional<Kernel> joined = generalize(each.kernel, kernel, machine.gpu.has_value());
+    std::optional<Kernel> joined = generalize(each.kernel, kernel, sharing);
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);
     other = &each;

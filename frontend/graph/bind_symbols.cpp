@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/copy.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {
@@ -77,8 +78,10 @@ Graph bind_symbols(const Graph& graph, const SymbolValues& binding) {
       copier.copy(node);
       continue;
     }
-    const Tensor values = Tensor::vector_i64(node.attributes.at(binding).integers("values"));
-    copier.set(node.outputs[0], copier.graph().add_constant(values, graph.value(node.outputs[0]).name));
+    const Value& value = graph.value(node.outputs[0]);
+    const Tensor numbers =
+        op_info(Op::extents).evaluate(Op::extents, {}, node.attributes.at(binding), {&value.type, 1}).at(0);
+    copier.set(node.outputs[0], copier.graph().add_constant(numbers, value.name));
   }
   return copier.finish();
 }

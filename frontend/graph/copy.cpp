@@ -90,8 +90,12 @@ std::vector<ValueId> GraphCopier::add_copy(const Node& old, std::vector<ValueId>
   if (binding_) node.attributes = old.attributes.at(*binding_);
   std::vector<Value> outputs;
   outputs.reserve(old.outputs.size());
-  for (const ValueId id : old.outputs)
-    outputs.push_back({name_of(id, "v", values_), type_of(id), std::nullopt, no_node});
+  // Extents are constants once symbols have values: all else has the same names before and after.
+  const bool is_constant = old.op == Op::extents;
+  for (const ValueId id : old.outputs) {
+    std::string name = is_constant ? name_of(id, "c", constants_) : name_of(id, "v", values_);
+    outputs.push_back({std::move(name), type_of(id), std::nullopt, no_node});
+  }
   return graph_.add_known_node(std::move(node), std::move(outputs));
 }
 

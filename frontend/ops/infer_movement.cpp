@@ -64,7 +64,13 @@ OutputTypes infer_iota(Op, InputTypes, const Attributes& attributes, Symbols&) {
 OutputTypes infer_extents(Op, InputTypes, const Attributes& attributes, Symbols&) {
   const Shape values = checked_shape(attributes, "values");
   if (values.is_known()) throw ModelError("extents without a symbol are a constant");
-  return {make_type(DType::i64, {static_cast<std::int64_t>(values.size())})};
+  const std::int64_t rank = attributes.integer("rank");
+  if (rank != 1 && (values.size() != 1 || rank < 0))
+    throw ModelError("{} extents have no rank of {}", values.size(), rank);
+  const DType dtype = parse_dtype(attributes.string("dtype"));
+  if (!is_number(dtype) || (attributes.integer("inverse") != 0 && !is_float(dtype)))
+    throw ModelError("extents are no {}", dtype_name(dtype));
+  return {make_type(dtype, Dims(static_cast<std::size_t>(rank), static_cast<std::int64_t>(values.size())))};
 }
 
 OutputTypes infer_reshape(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {

@@ -210,8 +210,11 @@ void add_movement_rows(Rows& rows) {
        required("dtype", Kind::string, "name of the element type")},
       infer_iota, evaluate_iota, "0, 1, ... along an axis");
   add(rows, Op::extents, "extents", "", {bits({OpTrait::creation}), Cost::simple, 0, {}},
-      {required("values", Kind::extents, "the numbers, of which one has a symbol at least")}, infer_extents,
-      evaluate_extents, "sizes as numbers; a constant once symbols have values");
+      {required("values", Kind::extents, "the numbers, of which one has a symbol at least"),
+       string("dtype", "i64", "name of the element type"),
+       integer("rank", 1, "of the result, which has one element where it is not 1"),
+       integer("inverse", 0, "1: they are 1 / each number, rounded once")},
+      infer_extents, evaluate_extents, "sizes as numbers; a constant once symbols have values");
   add(rows, Op::reshape, "reshape", "x", view, {shape()}, infer_reshape, evaluate_reshape,
       "the same elements in row-major order; all extents are explicit");
   add(rows, Op::transpose, "transpose", "x", view,

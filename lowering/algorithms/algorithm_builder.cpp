@@ -198,6 +198,13 @@ ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vec
   return result;
 }
 
+Expr AlgorithmBuilder::number_of_run(const Node& extents) const {
+  const Halide::Type type = compute_type_of(this->type(extents.outputs[0]).dtype);
+  const Expr number = extent(extents.attributes.extents("values").at(0));
+  if (extents.attributes.integer("inverse") == 0) return Halide::cast(type, number);
+  return Halide::cast(type, Expr(1.0) / Halide::cast<double>(number));
+}
+
 Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {
   const Expr value = read_stored(id, at);
   return value.type().is_bfloat() ? from_storage(value, DType::bf16) : value;
@@ -211,6 +218,8 @@ Expr AlgorithmBuilder::read_rounded(ValueId id, const Coordinates& at) const {
 Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
   const Value& value = body().value(id);
   if (value.constant) return literal_of(*value.constant);
+  if (value.producer != no_node && body().node(value.producer).op == Op::extents)
+    return number_of_run(body().node(value.producer));
   if (static_cast<int>(at.size()) != value.type.rank()) {
     throw InternalError("value '{}' of rank {} was read with {} coordinates", value.name, value.type.rank(),
                         at.size());

@@ -109,6 +109,8 @@ class AlgorithmBuilder {
   template <typename Parameter>
   void fix_shape(Parameter& parameter, const Shape& stored) const;
   [[nodiscard]] Halide::Expr factor(const ExtentFactor& factor) const;
+  /// What Op::extents gives, of one element.
+  [[nodiscard]] Halide::Expr number_of_run(const Node& extents) const;
 
   const Kernel& kernel_;
   std::vector<Packing> packings_;

@@ -1,7 +1,9 @@
 #include "lowering/plan/join_bodies.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 #include <utility>
 
@@ -41,8 +43,8 @@ std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& li
 /// Walks the bodies side by side.
 class BodyJoiner {
  public:
-  BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join)
-      : bodies_(bodies), first_(*bodies[0]), join_(join), has_image_(has_image(first_)) {}
+  BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join, const SuggestExtent& suggest)
+      : bodies_(bodies), first_(*bodies[0]), join_(join), suggest_(suggest), has_image_(has_image(first_)) {}
 
   [[nodiscard]] std::optional<Graph> body() {
     if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return has_same_structure(*body); }))
@@ -55,7 +57,11 @@ class BodyJoiner {
     }
     for (std::size_t i = 0; i < first_.nodes().size(); ++i)
       if (!add_node(i)) return std::nullopt;
-    for (const ValueId output : first_.outputs) result_.outputs.push_back(mapped(output));
+    for (const ValueId id : first_.outputs) {
+      const std::optional<ValueId> output = mapped(id);
+      if (!output) return std::nullopt;
+      result_.outputs.push_back(*output);
+    }
     return std::move(result_);
   }
 
@@ -65,12 +71,41 @@ class BodyJoiner {
            first_.inputs == body.inputs && first_.outputs == body.outputs;
   }
 
-  [[nodiscard]] ValueId mapped(ValueId id) {
+  /// nullopt where a constant is another one in each body, and no extent.
+  [[nodiscard]] std::optional<ValueId> mapped(ValueId id) {
     if (id == no_value) return no_value;
     if (const auto found = map_.find(id); found != map_.end()) return found->second;
-    const ValueId now = result_.add_constant(*first_.value(id).constant, first_.value(id).name);
-    result_.value(now).type = first_.type(id);
+    const Value& first = first_.value(id);
+    if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return is_same_constant(*body, id); })) {
+      std::optional<Attributes> extents = joined_constant(id);
+      if (!extents) return std::nullopt;
+      Node node{Op::extents, {}, {}, std::move(*extents), ""};
+      return map_[id] = result_.add_known_node(std::move(node),
+                                               {{first.name, first.type, std::nullopt, no_node}})[0];
+    }
+    const ValueId now = result_.add_constant(*first.constant, first.name);
+    result_.value(now).type = first.type;
     return map_[id] = now;
+  }
+
+  /// Of Op::extents: what the constant is in each body.
+  [[nodiscard]] std::optional<Attributes> joined_constant(ValueId id) const {
+    const TensorType& type = first_.type(id);
+    std::optional<bool> is_inverse;
+    Dims extents;
+    for (const Graph* body : bodies_) {
+      if (body->type(id) != type) return std::nullopt;
+      const std::optional<ConstantExtent> number = constant_extent(*body->value(id).constant);
+      if (!number || (is_inverse && number->is_inverse != *is_inverse)) return std::nullopt;
+      is_inverse = number->is_inverse;
+      extents.push_back(number->extent);
+    }
+    std::optional<Extent> joined = join_(extents, Axis::any);
+    if (!joined) return std::nullopt;
+    return Attributes{{"values", std::vector<Extent>{std::move(*joined)}},
+                      {"dtype", std::string(dtype_name(type.dtype))},
+                      {"rank", static_cast<std::int64_t>(type.rank())},
+                      {"inverse", static_cast<std::int64_t>(*is_inverse)}};
   }
 
   [[nodiscard]] std::optional<TensorType> joined_type(ValueId id) const {
@@ -117,29 +152,45 @@ class BodyJoiner {
     const Node& a = first_.nodes()[number];
     const Node& b = body.nodes()[number];
     return a.op == b.op && a.inputs == b.inputs && a.outputs == b.outputs &&
-           std::ranges::all_of(a.inputs,
-                               [&](ValueId id) { return id == no_value || is_same_constant(body, id); });
+           std::ranges::all_of(a.inputs, [&](ValueId id) {
+             return id == no_value || first_.is_constant(id) == body.is_constant(id);
+           });
   }
 
   [[nodiscard]] bool add_node(std::size_t number) {
     if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return is_same_node(*body, number); }))
       return false;
     const Node& node = first_.nodes()[number];
+    std::optional<Attributes> attributes = joined_attributes(number);
+    if (!attributes) return false;
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs) {
+      const std::optional<ValueId> input = mapped(id);
+      if (!input) return false;
+      inputs.push_back(*input);
+    }
+    if (suggest_) suggest_types(node.op, inputs, *attributes);
     std::vector<Value> outputs;
     for (const ValueId id : node.outputs) {
       std::optional<TensorType> type = joined_type(id);
       if (!type) return false;
       outputs.push_back({first_.value(id).name, std::move(*type), std::nullopt, no_node});
     }
-    std::optional<Attributes> attributes = joined_attributes(number);
-    if (!attributes) return false;
-    std::vector<ValueId> inputs;
-    inputs.reserve(node.inputs.size());
-    for (const ValueId id : node.inputs) inputs.push_back(mapped(id));
     const std::vector<ValueId> added = result_.add_known_node(
         {node.op, std::move(inputs), {}, std::move(*attributes), ""}, std::move(outputs));
     for (std::size_t i = 0; i < added.size(); ++i) map_[node.outputs[i]] = added[i];
     return true;
+  }
+
+  /// What the operation makes of joined inputs. Where its rule wants numbers, nothing is known.
+  void suggest_types(Op op, const std::vector<ValueId>& inputs, const Attributes& attributes) const {
+    Symbols symbols;
+    try {
+      for (const TensorType& type : op_info(op).infer(op, result_.types(inputs), attributes, symbols))
+        for (const Extent& extent : type.shape) suggest_(extent);
+    } catch (const Error&) {
+    }
   }
 
   [[nodiscard]] bool is_same_constant(const Graph& body, ValueId id) const {
@@ -153,6 +204,7 @@ class BodyJoiner {
   const std::vector<const Graph*>& bodies_;
   const Graph& first_;
   const JoinExtent& join_;
+  const SuggestExtent& suggest_;
   bool has_image_;
   Graph result_;
   std::map<ValueId, ValueId> map_;
@@ -178,8 +230,23 @@ std::optional<TensorType> join_types(const std::vector<const TensorType*>& types
   return result;
 }
 
-std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies, const JoinExtent& join) {
-  return BodyJoiner(bodies, join).body();
+std::optional<ConstantExtent> constant_extent(const Tensor& constant) {
+  const DType dtype = constant.dtype();
+  if (constant.size() != 1 || !is_number(dtype)) return std::nullopt;
+  constexpr double most = std::numeric_limits<std::int32_t>::max();
+  const double value = constant.as_double(0);
+  if (value >= 1 && value <= most && value == std::floor(value))
+    return ConstantExtent{static_cast<std::int64_t>(value), false};
+  if (!is_float(dtype) || !(value > 1 / most) || !(value < 1)) return std::nullopt;
+  const auto extent = static_cast<std::int64_t>(std::llround(1 / value));
+  Tensor inverse(dtype, constant.dims());
+  inverse.set_double(0, 1.0 / static_cast<double>(extent));
+  return inverse.as_double(0) == value ? std::optional(ConstantExtent{extent, true}) : std::nullopt;
+}
+
+std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies, const JoinExtent& join,
+                                 const SuggestExtent& suggest) {
+  return BodyJoiner(bodies, join, suggest).body();
 }
 
 }  // namespace sylvite

@@ -20,10 +20,23 @@ enum class Axis : std::uint8_t {
 /// What one extent is in each body -> the expression that stands for it; nullopt: there is none.
 using JoinExtent = std::function<std::optional<Extent>(const Dims& extents, Axis axis)>;
 
-/// nullopt where the bodies differ in more than extents, or `join` has no expression for one. The body has no table of
+/// Told of each extent that a type rule gives a joined body, before `join` is asked what it is in each body.
+using SuggestExtent = std::function<void(const Extent& extent)>;
+
+/// nullopt where the bodies differ in more than extents, and constants that are extents (which become Op::extents), or `join`
+/// has no expression for one. The body has no table of
 /// symbols yet. REQUIRES a body at least.
 [[nodiscard]] std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies,
-                                               const JoinExtent& join);
+                                               const JoinExtent& join,
+                                               const SuggestExtent& suggest = nullptr);
+
+/// A constant of one element that may be an extent, or one over it: means divide by how much they add.
+struct ConstantExtent {
+  std::int64_t extent = 1;
+  bool is_inverse = false;
+};
+/// nullopt where it is neither.
+[[nodiscard]] std::optional<ConstantExtent> constant_extent(const Tensor& constant);
 
 /// The same of a type alone: blocks of channels stay numbers.
 [[nodiscard]] std::optional<TensorType> join_types(const std::vector<const TensorType*>& types,

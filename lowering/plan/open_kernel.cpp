@@ -23,7 +23,7 @@ SizeClass class_of(Axis axis, std::int64_t extent) {
 /// Gives each pair of extents that differ one symbol.
 class Generalizer {
  public:
-  explicit Generalizer(bool on_device) : on_device_(on_device) {}
+  explicit Generalizer(Sharing sharing) : sharing_(sharing) {}
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
@@ -31,10 +31,11 @@ class Generalizer {
     const std::tuple key{a, b, axis};
     if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
     const auto class_at = [&](std::int64_t extent) {
-      return on_device_ ? device_class(extent) : class_of(axis, extent);
+      return sharing_ == Sharing::on_device ? device_class(extent) : class_of(axis, extent);
     };
     const SizeClass range = class_at(a);
-    if (a < 1 || b < 1 || range != class_at(b)) return std::nullopt;
+    const bool is_possible = sharing_ == Sharing::of_first ? a > 1 && b > 1 : a > 0 && range == class_at(b);
+    if (!is_possible) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());
     table_[name] = {range.low, range.high, {a}};
     return symbols_[key] = Extent::symbol(name);
@@ -42,7 +43,7 @@ class Generalizer {
   [[nodiscard]] const SymbolTable& table() const { return table_; }
 
  private:
-  bool on_device_;
+  Sharing sharing_;
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, Extent> symbols_;
 };
@@ -60,6 +61,11 @@ class CaseReader {
     }
     return true;
   }
+  [[nodiscard]] bool read_constant(const Node& extents, const std::optional<Tensor>& constant) {
+    const std::optional<ConstantExtent> number = constant ? constant_extent(*constant) : std::nullopt;
+    return number && number->is_inverse == (extents.attributes.integer("inverse") != 0) &&
+           read(extents.attributes.extents("values"), {number->extent});
+  }
   [[nodiscard]] const SymbolValues& values() const { return values_; }
 
  private:
@@ -74,21 +80,28 @@ class CaseReader {
   SymbolValues values_;
 };
 
+bool read_attributes(const Node& open, const Node& node, CaseReader& reader) {
+  return std::ranges::all_of(open.attributes.items(), [&](const auto& item) {
+    const auto* extents = std::get_if<std::vector<Extent>>(&item.second);
+    return extents == nullptr ||
+           (node.attributes.has(item.first) && reader.read(*extents, node.attributes.integers(item.first)));
+  });
+}
+
 bool read_case(const Graph& open, const Graph& body, CaseReader& reader) {
-  if (open.values().size() != body.values().size() || open.nodes().size() != body.nodes().size())
-    return false;
+  if (open.values().size() != body.values().size()) return false;
   for (std::size_t i = 0; i < body.values().size(); ++i)
     if (!reader.read(open.values()[i].type.shape, body.values()[i].type.dims())) return false;
-  for (std::size_t i = 0; i < body.nodes().size(); ++i) {
-    for (const auto& [name, value] : open.nodes()[i].attributes.items()) {
-      if (!std::holds_alternative<std::vector<Extent>>(value)) continue;
-      const Attributes& attributes = body.nodes()[i].attributes;
-      if (!attributes.has(name) ||
-          !reader.read(std::get<std::vector<Extent>>(value), attributes.integers(name)))
-        return false;
+  std::size_t number = 0;  // extents are constants in `body`
+  for (const Node& node : open.nodes()) {
+    if (node.op == Op::extents) {
+      if (!reader.read_constant(node, body.value(node.outputs[0]).constant)) return false;
+      continue;
     }
+    if (number == body.nodes().size() || !read_attributes(node, body.nodes()[number], reader)) return false;
+    ++number;
   }
-  return true;
+  return number == body.nodes().size();
 }
 
 /// Beyond these, kernels are compiled for buffers that 32 bits do not address.
@@ -96,6 +109,17 @@ bool is_too_large(const Graph& body) {
   return std::ranges::any_of(body.values(), [](const Value& value) {
     return value.type.byte_size() > std::numeric_limits<std::int32_t>::max();
   });
+}
+
+/// Templates for a device print constants as they are.
+bool has_extents(const Graph& body) {
+  return std::ranges::any_of(body.nodes(), [](const Node& node) { return node.op == Op::extents; });
+}
+
+/// Extents ahead of the anchor would give it another number in `open` than in `body`.
+bool has_anchor_alike(const Kernel& kernel) {
+  return kernel.anchor == no_node ||
+         kernel.open->node(kernel.anchor).op == kernel.body.node(kernel.anchor).op;
 }
 
 /// Do both multiply by weights of different shapes? Then they are different layers, not one at different sizes.
@@ -128,9 +152,8 @@ SizeClass pixel_class(std::int64_t extent) {
 }
 
 SizeClass line_class(std::int64_t extent) {
-  const SizeClass range = size_class(extent);
-  if (range.low != 2) return range;
-  return extent < 4 ? SizeClass{2, 3} : SizeClass{4, range.high};
+  if (extent < 2) return {extent, extent};
+  return extent < 4 ? SizeClass{2, 3} : SizeClass{4, INT64_MAX};
 }
 
 SizeClass device_class(std::int64_t extent) {
@@ -141,17 +164,19 @@ SizeClass device_class(std::int64_t extent) {
   return {low, low * width - 1};
 }
 
-std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, bool on_device) {
+std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Sharing sharing) {
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(on_device);
+  Generalizer generalizer(sharing);
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });
-  if (!body || generalizer.table().empty()) return std::nullopt;
+  if (!body || generalizer.table().empty() || (sharing == Sharing::on_device && has_extents(*body)))
+    return std::nullopt;
   body->symbols.table = generalizer.table();
-  return make_kernel(*body, first.input_is_weight);
+  Kernel open = make_kernel(*body, first.input_is_weight);
+  return has_anchor_alike(open) ? std::optional(std::move(open)) : std::nullopt;
 }
 
 std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
@@ -162,6 +187,19 @@ std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
   const bool is_equal =
       open.input_is_weight == kernel.input_is_weight && graph_text(result.body) == graph_text(kernel.body);
   return is_equal ? std::optional(std::move(result)) : std::nullopt;
+}
+
+std::string classes_text(const Kernel& kernel) {
+  std::string text;
+  const auto add = [&](Axis axis, std::int64_t extent) {
+    text += fmt::format("{},", class_of(axis, extent).low);
+    return extent;
+  };
+  for (const Value& value : kernel.body.values())
+    if (const auto number = value.constant ? constant_extent(*value.constant) : std::nullopt)
+      add(Axis::any, number->extent);
+  (void)join_bodies({&kernel.body}, [&](const Dims& extents, Axis axis) { return add(axis, extents[0]); });
+  return text;
 }
 
 std::string skeleton(const Kernel& kernel) {

@@ -3,18 +3,25 @@
 // extents alone are cases of one open kernel, which is compiled once. No pass of lowering needs to know of symbols; what
 // a pass does at some sizes and not at others makes kernels of another structure, which are other kernels.
 
+#include <cstdint>
 #include <optional>
 
 #include "lowering/plan/kernel.h"
 
 namespace sylvite {
 
+/// What extents one kernel is for.
+enum class Sharing : std::uint8_t {
+  on_host,  ///< those of one pixel_class or line_class, where there are images in blocks of channels, or size_class
+  of_first,   ///< the same, of the first of two kernels, whatever the second is for
+  on_device,  ///< those of one device_class
+};
+
 /// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
-/// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values: pixel_class and line_class
-/// where there are images in blocks of channels, but for their number, else size_class; `on_device`, device_class. nullopt when
-/// they differ in more than extents, or not at all, or when two extents have no class in common.
+/// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values. nullopt when they differ in
+/// more than extents, or not at all, or when two extents have no class in common.
 [[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second,
-                                               bool on_device = false);
+                                               Sharing sharing = Sharing::on_host);
 
 /// `kernel` as a case of `open`; nullopt when it is none.
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
@@ -34,6 +41,9 @@ struct SizeClass {
 
 /// The same of any extent on a device, whose launches are made for about as many threads.
 [[nodiscard]] SizeClass device_class(std::int64_t extent);
+
+/// Equal for kernels of one skeleton where all their extents have the same classes on the host.
+[[nodiscard]] std::string classes_text(const Kernel& kernel);
 
 /// Equal for kernels that may be cases of one open kernel: the text without extents.
 [[nodiscard]] std::string skeleton(const Kernel& kernel);

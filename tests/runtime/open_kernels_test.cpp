@@ -285,6 +285,12 @@ std::vector<OpenCase> open_cases() {
        "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
        "  %v0: f32[s0] = reduce_sum(%in0) {axes=[1], keepdims=0}\n  return %v0\n}\n",
        "", batches_and_lengths},
+      {"mean_of_open_rows",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0] = reduce_sum(%in0) {axes=[1], keepdims=0}\n"
+       "  %c0: f32[] = extents() {dtype=\"f32\", inverse=1, rank=0, values=[s1]}\n"
+       "  %v1: f32[s0] = mul(%v0, %c0)\n  return %v1\n}\n",
+       "", batches_and_lengths},
       {"largest_of_open_columns",
        "graph kernel(%in0: f32[s0,s1,24]) where {s0: 2..15@3, s1: 16..@64} {\n"
        "  %v0: f32[s0,24] = reduce_max(%in0) {axes=[1], keepdims=0}\n  return %v0\n}\n",

@@ -34,6 +34,23 @@ Tensor counted(const Dims& dims) {
   return tensor;
 }
 
+TEST(BindSymbols, ExtentsAreConstantsOfTheirType) {
+  const auto bound = [](const std::string& type, const std::string& attributes) {
+    const Graph graph = parse_graph("graph g(%x: f32[n]) where {n: 1..} {\n  %c: " + type +
+                                    " = extents() {values=[n]" + attributes + "}\n  return %c\n}\n");
+    verify(graph);
+    const Graph numbers = bind_symbols(graph, {{"n", 49}});
+    EXPECT_EQ(interpret(graph, {Tensor(DType::f32, {49})}).at(0).as_double(0),
+              numbers.value(numbers.outputs[0]).constant->as_double(0));
+    return *numbers.value(numbers.outputs[0]).constant;
+  };
+  EXPECT_EQ(bound("i64[1]", "").as_int64(0), 49);
+  EXPECT_EQ(bound("f32[]", R"(, dtype="f32", rank=0)").as_double(0), 49);
+  EXPECT_EQ(bound("f32[1,1]", R"(, dtype="f32", inverse=1, rank=2)").as_double(0), 1.0F / 49);
+  EXPECT_THROW((void)bound("i64[1]", ", inverse=1"), ModelError) << "no integer";
+  EXPECT_THROW((void)bound("f32[1]", R"(, dtype="bool")"), ModelError);
+}
+
 TEST(BindSymbols, TextOfSymbolicGraphsReadsBack) {
   const Graph graph = symbolic();
   EXPECT_NO_THROW(verify(graph));

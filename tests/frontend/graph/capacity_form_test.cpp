@@ -182,7 +182,7 @@ TEST(Generalize, SizesThatDifferAreLinearInTheSymbol) {
   };
   const Graph graph = generalize({at(1), at(4), at(6)}, "n", {1, 4, 6}, {1, 10, {}});
   EXPECT_THAT(graph_text(graph), HasSubstr("%y: f32[n+3] = pad(%x)"));
-  EXPECT_THAT(graph_text(graph), HasSubstr("extents() {values=[2*n]}"));
+  EXPECT_THAT(graph_text(graph), HasSubstr("extents() {dtype=\"i64\", inverse=0, rank=1, values=[2*n]}"));
   const auto square = [&](std::int64_t n) {
     return parse_graph(fmt::format("graph g(%x: f32[{}]) {{\n  return %x\n}}\n", n * n));
   };

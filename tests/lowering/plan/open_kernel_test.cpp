@@ -2,8 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
+
 #include "base/error.h"
+#include "lowering/plan/join_bodies.h"
 #include "lowering/plan/run_extents.h"
+#include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
@@ -46,7 +50,7 @@ TEST(OpenKernel, ExtentsThatDifferAreSymbols) {
 
 TEST(OpenKernel, OtherDifferencesAreOtherKernels) {
   EXPECT_FALSE(generalize(product(20), product(20)));
-  EXPECT_FALSE(generalize(product(20), product(33, 8, 0.25F)));
+  EXPECT_FALSE(generalize(product(20), product(33, 8, 0.3F)));
   EXPECT_FALSE(generalize(product(1), product(33))) << "one row is a class by itself";
   EXPECT_FALSE(generalize(product(15), product(16)));
   EXPECT_FALSE(generalize(product(20), merged(4, 5)));
@@ -83,14 +87,55 @@ TEST(OpenKernel, PixelsHaveClassesOfTheirOwn) {
   };
   const std::optional<Kernel> open = generalize(image(4, 4, 4), image(7, 7, 7));
   ASSERT_TRUE(open);
-  EXPECT_THAT(open->text, HasSubstr("f32[s0,16,s1,s2]@c16) where {s0: 2..15@4, s1: 4..15@4, s2: 4..7@4}"));
-  EXPECT_TRUE(as_case(*open, image(2, 15, 5)));
+  EXPECT_THAT(open->text, HasSubstr("f32[s0,16,s1,s2]@c16) where {s0: 2..15@4, s1: 4..@4, s2: 4..7@4}"));
+  EXPECT_TRUE(as_case(*open, image(2, 80, 5)));
   EXPECT_FALSE(generalize(image(4, 4, 4), image(4, 4, 8)));
   EXPECT_FALSE(generalize(image(4, 3, 4), image(4, 4, 4)));
   EXPECT_TRUE(generalize(image(4, 16, 16), image(4, 80, 90)));
   EXPECT_EQ(pixel_class(1), (SizeClass{1, 1}));
   EXPECT_EQ(pixel_class(15), (SizeClass{8, 15}));
   EXPECT_EQ(line_class(3), (SizeClass{2, 3}));
+}
+
+/// The mean of each channel of x[1,16,lines,pixels], times `scale`.
+Kernel mean(std::int64_t lines, std::int64_t pixels, float scale = 1) {
+  Graph body;
+  const ValueId x = body.add_input("x", f32({1, 16, lines, pixels}));
+  const ValueId sum = body.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});
+  const float part = scale * static_cast<float>(1.0 / static_cast<double>(lines * pixels));
+  body.outputs = {body.add(Op::mul, {sum, scalar(body, part)})};
+  return make_kernel(body, {false});
+}
+
+TEST(OpenKernel, ConstantsThatCountAreSizes) {
+  const std::optional<Kernel> open = generalize(mean(20, 30), mean(17, 33));
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->text, HasSubstr("where {s0: 16..@20, s1: 16..@30, s2: 16..@600}"));
+  EXPECT_THAT(open->text,
+              HasSubstr("%c0: f32[] = extents() {dtype=\"f32\", inverse=1, rank=0, values=[s2]}"));
+  EXPECT_EQ(graph_text(open->body), graph_text(mean(20, 30).body)) << "a constant at its sizes";
+  EXPECT_EQ(parse_kernel(open->text).text, open->text);
+  const std::optional<Kernel> found = as_case(*open, mean(70, 41));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sizes, (Dims{70, 41, 2870}));
+  EXPECT_EQ(graph_text(found->body), graph_text(mean(70, 41).body));
+  EXPECT_FALSE(as_case(*open, mean(70, 41, 0.3F))) << "it is one over no number";
+  EXPECT_FALSE(generalize(mean(20, 30), mean(17, 33), Sharing::on_device)) << "templates print constants";
+}
+
+TEST(OpenKernel, ConstantsAreSizesOnlyWhereTheyAreExactlyThat) {
+  const auto extent = [](Tensor constant) {
+    const std::optional<ConstantExtent> found = constant_extent(constant);
+    return !found ? "none" : (found->is_inverse ? "1/" : "") + std::to_string(found->extent);
+  };
+  EXPECT_EQ(extent(Tensor::scalar_f32(49)), "49");
+  EXPECT_EQ(extent(Tensor::scalar_i64(512)), "512");
+  EXPECT_EQ(extent(Tensor::scalar_f32(1.0F / 49)), "1/49");
+  EXPECT_EQ(extent(Tensor::scalar_f32(std::nextafter(1.0F / 49, 1.0F))), "none");
+  EXPECT_EQ(extent(Tensor::scalar_f32(0)), "none");
+  EXPECT_EQ(extent(Tensor::scalar_f32(-4)), "none");
+  EXPECT_EQ(extent(Tensor::scalar_f32(NAN)), "none");
+  EXPECT_EQ(extent(Tensor::scalar_f32(1e20F)), "none");
 }
 
 TEST(OpenKernel, CasesOfAnotherSizeThanTheHintsGoBackToThem) {

@@ -128,7 +128,7 @@ constexpr Case cases[] = {
 TEST(CudaOpen, OneTextServesARange) {
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
-    const std::optional<Kernel> open = generalize(each.at(each.first), each.at(each.second), true);
+    const std::optional<Kernel> open = generalize(each.at(each.first), each.at(each.second), Sharing::on_device);
     ASSERT_TRUE(open);
     const Candidate candidate = default_candidate(*open, hopper());
     EXPECT_EQ(candidate.form.name, each.form);
@@ -152,7 +152,7 @@ TEST(CudaOpen, TextsCompile) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
-    const Kernel open = generalize(each.at(each.first), each.at(each.second), true).value();
+    const Kernel open = generalize(each.at(each.first), each.at(each.second), Sharing::on_device).value();
     EXPECT_NE(cuda::compile_cuda(cuda_template_of(open, default_candidate(open, hopper())).value()).image,
               "");
   }
@@ -163,7 +163,7 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
   const auto transposed = [](std::int64_t rows) {
     return matmul_kernel({.m = rows, .n = 96, .k = 64, .a_transposed = true});
   };
-  const Kernel open = generalize(transposed(128), transposed(256), true).value();
+  const Kernel open = generalize(transposed(128), transposed(256), Sharing::on_device).value();
   const Candidate candidate = default_candidate(transposed(128), hopper());
   const std::optional<Kernel> other = as_case(open, transposed(256));
   ASSERT_TRUE(other);
@@ -175,7 +175,7 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
                     " %v: bf16[4,64,{0}] = matmul(%a, %b) return %v }}",
                     keys));
   };
-  const Kernel of_keys = generalize(scores(128), scores(256), true).value();
+  const Kernel of_keys = generalize(scores(128), scores(256), Sharing::on_device).value();
   EXPECT_THROW(
       (void)cuda_template_of(as_case(of_keys, scores(256)).value(), default_candidate(of_keys, hopper())),
       UnsupportedError);
@@ -183,7 +183,7 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
 
 TEST(CudaOpen, WhatIsKnownStaysInTheText) {
   const auto numbers = [](AtSize at) {
-    const Kernel open = generalize(at(32), at(50), true).value();
+    const Kernel open = generalize(at(32), at(50), Sharing::on_device).value();
     return cuda_template_of(open, default_candidate(open, hopper())).value().launch.numbers;
   };
   EXPECT_THAT(numbers(depthwise), testing::ElementsAre(32));
@@ -193,8 +193,8 @@ TEST(CudaOpen, WhatIsKnownStaysInTheText) {
 
 /// A block takes all keys where they are few in any run.
 TEST(CudaOpen, FewKeysAreOneBlock) {
-  const Kernel few = generalize(attention(77), attention(100), true).value();
-  const Kernel many = generalize(attention(130), attention(333), true).value();
+  const Kernel few = generalize(attention(77), attention(100), Sharing::on_device).value();
+  const Kernel many = generalize(attention(130), attention(333), Sharing::on_device).value();
   EXPECT_EQ(default_candidate(few, hopper()).form.at("whole_keys"), 1);
   EXPECT_EQ(default_candidate(few, hopper()).form.at("block"), 128);
   EXPECT_EQ(default_candidate(many, hopper()).form.at("whole_keys"), 0);
