@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
+#include <numeric>
 #include <utility>
 
 #include "base/rounding.h"
@@ -15,8 +17,8 @@ int alignment_of(std::int64_t size) {
   return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
 }
 
-template <typename Get>
-bool is_between_all(const std::vector<PlanSample>& samples, std::int64_t value, const Get& get) {
+template <typename Value, typename Get>
+bool is_between_all(const std::vector<PlanSample>& samples, Value value, const Get& get) {
   const auto [least, greatest] = std::ranges::minmax(samples, {}, get);
   return value >= get(least) && value <= get(greatest);
 }
@@ -32,9 +34,14 @@ std::pair<std::int64_t, std::int64_t> ends_around(const SizeRange& range, std::i
 
 }  // namespace
 
-SymbolicPlans::SymbolicPlans(const ModelSizes& model) : symbols_(model.symbols) {
-  for (const SizeSymbol& symbol : model.symbols) names_.push_back({symbol.name, symbol.range.multiple});
+std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
+  std::vector<FitSymbol> symbols;
+  symbols.reserve(model.symbols.size());
+  for (const SizeSymbol& symbol : model.symbols) symbols.push_back({symbol.name, symbol.range.multiple});
+  return symbols;
 }
+
+SymbolicPlans::SymbolicPlans(const ModelSizes& model) : symbols_(model.symbols), names_(fit_symbols(model)) {}
 
 void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan) {
   constexpr std::size_t samples_kept = 16;
@@ -68,6 +75,11 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
 }
 
 bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
+  const auto all_of = [](const Sizes& each) {
+    return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
+  };
+  if (!is_between_all(samples, all_of(sizes), [&](const PlanSample& sample) { return all_of(sample.sizes); }))
+    return false;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto size_of = [&](const PlanSample& sample) { return sample.sizes[i]; };
     const auto aligned_as = [&](const PlanSample& sample) { return alignment_of(sample.sizes[i]); };

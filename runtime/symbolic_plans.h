@@ -13,6 +13,8 @@
 
 namespace sylvite {
 
+[[nodiscard]] std::vector<FitSymbol> fit_symbols(const ModelSizes& model);
+
 /// Thread safety: one thread at a time.
 class SymbolicPlans {
  public:
@@ -24,8 +26,8 @@ class SymbolicPlans {
   /// kernels, each once; nullopt when all were asked for.
   [[nodiscard]] std::optional<Sizes> wanted(const Sizes& sizes);
   /// The plan at these sizes; nullptr where what was learned does not tell. It tells of sizes that lie between those of plans
-  /// with one structure, in how large they are and in the powers of two that divide them: what passes decide depends
-  /// on these.
+  /// with one structure, in how large they are, in how large their product is, and in the powers of two that divide them: what
+  /// passes decide depends on these.
   [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory) const;
 
  private:

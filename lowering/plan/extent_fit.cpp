@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 #include "base/error.h"
@@ -11,8 +12,9 @@ namespace {
 
 using Matrix = std::vector<std::vector<long double>>;
 
-constexpr std::size_t confirming = 2;   ///< points beyond those that determine a polynomial
-constexpr std::size_t most_terms = 32;  ///< more would need as many points
+constexpr std::size_t most_terms = 128;   ///< more would need as many points
+constexpr std::size_t most_factors = 32;  ///< beside these, products are not tried
+constexpr int factors_of_product = 3;     ///< images, lines and columns
 
 /// Column by column the row that is largest there once the columns before are gone; none where a column has no such row.
 std::vector<std::size_t> independent_rows(Matrix matrix) {
@@ -66,18 +68,52 @@ Matrix inverse_of(Matrix matrix) {
   return inverse;
 }
 
+Extent over_multiple(const FitSymbol& symbol) {
+  const Extent size = Extent::symbol(symbol.name);
+  return symbol.multiple > 1 ? floor_div(size, symbol.multiple) : size;
+}
+
+/// c * x + k that has `values` where x has `at`, with c and k integers.
+std::optional<std::pair<std::int64_t, std::int64_t>> line_through(const std::vector<std::int64_t>& values,
+                                                                  const std::vector<std::int64_t>& at) {
+  const auto other = std::ranges::find_if(at, [&](std::int64_t each) { return each != at[0]; });
+  if (other == at.end()) return std::nullopt;
+  const std::int64_t step = *other - at[0];
+  const std::int64_t rise = values[static_cast<std::size_t>(other - at.begin())] - values[0];
+  if (rise == 0 || rise % step != 0) return std::nullopt;
+  const std::int64_t slope = rise / step;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    std::int64_t moved = 0;
+    if (__builtin_mul_overflow(slope, at[i] - at[0], &moved) || moved != values[i] - values[0])
+      return std::nullopt;
+  }
+  return std::pair{slope, values[0] - slope * at[0]};
+}
+
 }  // namespace
 
-ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points)
-    : points_(points.size()) {
+ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points,
+                     std::size_t confirming)
+    : confirming_(confirming), points_(points.size()) {
   // A size that is the same at all points says nothing, and is no part of any expression.
   for (std::size_t i = 0; i < symbols.size(); ++i) {
-    if (std::ranges::all_of(points, [&](const Dims& point) { return point[i] == points[0][i]; })) continue;
+    std::set<std::int64_t> different;
+    for (const Dims& point : points) different.insert(point[i]);
+    if (different.size() < 2) continue;
     symbols_.push_back(symbols[i]);
+    degrees_.push_back(static_cast<int>(different.size()) - 1);
     for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);
   }
   products_ = solve(terms_of_degree(1));
-  if (is_determined()) squares_ = solve(terms_of_degree(2));
+  if (!is_determined()) return;
+  squares_ = solve(terms_of_degree(2));
+  sizes_.resize(points.size());
+  for (std::size_t j = 0; j < points.size(); ++j)
+    for (std::size_t i = 0; i < symbols.size(); ++i) sizes_[j][symbols[i].name] = points[j][i];
+  for (std::size_t i = 0; i < symbols_.size(); ++i) {
+    factors_.push_back({over_multiple(symbols_[i]), {}});
+    for (const Dims& point : points_) factors_.back().values.push_back(point[i]);
+  }
 }
 
 /// Every product of powers up to this degree; none where they are too many.
@@ -86,7 +122,7 @@ ExtentFit::Powers ExtentFit::terms_of_degree(int degree) const {
   for (std::size_t i = 0; i < symbols_.size(); ++i) {
     Powers more;
     for (const std::vector<int>& term : terms)
-      for (int power = 0; power <= degree; ++power) {
+      for (int power = 0; power <= std::min(degree, degrees_[i]); ++power) {
         more.push_back(term);
         more.back().push_back(power);
       }
@@ -106,7 +142,7 @@ std::optional<std::int64_t> ExtentFit::term_at(const std::vector<int>& powers, s
 }
 
 ExtentFit::Basis ExtentFit::solve(Powers terms) const {
-  if (terms.empty() || points_.size() < terms.size() + confirming) return {};
+  if (terms.empty() || points_.size() < terms.size() + confirming_) return {};
   Matrix matrix(points_.size(), std::vector<long double>(terms.size()));
   std::vector<long double> scales(terms.size(), 1);
   for (std::size_t j = 0; j < terms.size(); ++j) {
@@ -134,9 +170,47 @@ std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values) {
   if (!is_determined()) return std::nullopt;
   if (std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; })) return values[0];
   const auto [found, is_new] = known_.try_emplace(values);
-  if (is_new) found->second = fit(products_, values);
-  if (is_new && !found->second) found->second = fit(squares_, values);
+  if (is_new) found->second = expression_of(values);
   return found->second;
+}
+
+std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
+  std::optional<Extent> found = fit(products_, values);
+  if (!found) found = fit(squares_, values);
+  if (!found && factors_.size() > symbols_.size())
+    found = product_of(values, {1, std::vector<std::int64_t>(points_.size(), 1)}, 0, factors_of_product);
+  return found;
+}
+
+/// A multiple of `product` times at most `more` of the factors from `next` on, and a number.
+std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& values, const Factor& product,
+                                            std::size_t next, int more) const {
+  constexpr std::int64_t largest = std::int64_t{1} << 40;
+  for (std::size_t i = next; i < factors_.size(); ++i) {
+    Factor longer = product;
+    for (std::size_t point = 0; point < points_.size(); ++point)
+      longer.values[point] *= factors_[i].values[point];
+    if (std::ranges::any_of(longer.values, [&](std::int64_t each) { return each > largest; })) continue;
+    const auto line = line_through(values, longer.values);
+    if (!line && more == 1) continue;
+    longer.expression *= factors_[i].expression;
+    if (line) return Extent(line->first) * longer.expression + Extent(line->second);
+    if (std::optional<Extent> found = product_of(values, longer, i, more - 1)) return found;
+  }
+  return std::nullopt;
+}
+
+void ExtentFit::suggest(const Extent& expression) {
+  if (!is_determined() || expression.is_known() || factors_.size() == most_factors) return;
+  std::vector<std::int64_t> values;
+  values.reserve(sizes_.size());
+  for (const SymbolValues& sizes : sizes_) values.push_back(expression.at(sizes));
+  const bool is_possible =
+      std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
+  if (!is_possible || of(values)) return;
+  std::erase_if(known_, [](const auto& each) { return !each.second; });  // they may be made of it
+  known_[values] = expression;
+  factors_.insert(factors_.end() - std::ssize(symbols_), {expression, std::move(values)});
 }
 
 std::optional<Extent> ExtentFit::fit(const Basis& basis, const std::vector<std::int64_t>& values) const {
@@ -170,11 +244,8 @@ Extent ExtentFit::sum(const Basis& basis, const std::vector<std::int64_t>& coeff
   for (std::size_t j = 0; j < coefficients.size(); ++j) {
     if (coefficients[j] == 0) continue;
     Extent product(coefficients[j]);
-    for (std::size_t i = 0; i < symbols_.size(); ++i) {
-      const Extent symbol = Extent::symbol(symbols_[i].name);
-      for (int power = 0; power < basis.terms[j][i]; ++power)
-        product *= symbols_[i].multiple > 1 ? floor_div(symbol, symbols_[i].multiple) : symbol;
-    }
+    for (std::size_t i = 0; i < symbols_.size(); ++i)
+      for (int power = 0; power < basis.terms[j][i]; ++power) product *= over_multiple(symbols_[i]);
     total += product;
   }
   return total;

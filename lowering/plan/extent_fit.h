@@ -21,14 +21,20 @@ struct FitSymbol {
 /// Thread safety: one thread at a time.
 class ExtentFit {
  public:
-  /// `points` are sizes, in the order of `symbols`.
-  ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points);
+  /// Points beyond those that determine a polynomial.
+  static constexpr std::size_t usual_confirming = 2;
 
-  /// Do the points say what every product of sizes is, with two to spare that confirm it? If not, nothing is found.
+  /// `points` are sizes, in the order of `symbols`. None need to confirm what is found where they are all sizes that there are.
+  ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points,
+            std::size_t confirming = usual_confirming);
+
+  /// Do the points say what every product of sizes is, with those to spare that confirm it? If not, nothing is found.
   [[nodiscard]] bool is_determined() const { return !products_.rows.empty(); }
+  /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
+  void suggest(const Extent& expression);
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
-  /// degree one in each symbol, else two where there are points enough. nullopt where there is none. The same answer for
-  /// the same values at once.
+  /// degree one in each symbol, else two where there are points enough; or what was suggested, or a multiple of products of
+  /// that and of symbols, and a number. nullopt where there is none. The same answer for the same values at once.
   [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
 
  private:
@@ -46,11 +52,23 @@ class ExtentFit {
   [[nodiscard]] Basis solve(Powers terms) const;
   [[nodiscard]] std::optional<Extent> fit(const Basis& basis, const std::vector<std::int64_t>& values) const;
   [[nodiscard]] Extent sum(const Basis& basis, const std::vector<std::int64_t>& coefficients) const;
+  /// An expression, and what it is at the points.
+  struct Factor {
+    Extent expression;
+    std::vector<std::int64_t> values;
+  };
+  [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] std::optional<Extent> product_of(const std::vector<std::int64_t>& values,
+                                                 const Factor& product, std::size_t next, int more) const;
 
+  std::size_t confirming_;
   std::vector<FitSymbol> symbols_;
-  std::vector<Dims> points_;  ///< over the multiples
-  Basis products_;            ///< degree one in each symbol
-  Basis squares_;             ///< degree two
+  std::vector<int> degrees_;         ///< the most that the points tell, per symbol
+  std::vector<Dims> points_;         ///< over the multiples
+  Basis products_;                   ///< degree one in each symbol
+  Basis squares_;                    ///< degree two
+  std::vector<SymbolValues> sizes_;  ///< the points by name
+  std::vector<Factor> factors_;      ///< what was suggested, then the symbols
   std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;
 };
 

@@ -52,6 +52,10 @@ class SymbolicPlan {
   std::vector<std::vector<Extent>> weights_;  ///< their dims
 };
 
+/// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common.
+/// REQUIRES samples with the same launches.
+void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit);
+
 /// What two plans of one model do not have in common, kernels and numbers aside, as the end of "the model has other ..."; empty
 /// where they have all.
 [[nodiscard]] std::string difference_of(const Plan& a, const Plan& b);

@@ -57,5 +57,31 @@ TEST(ExtentFit, SizesCountInTheirMultiples) {
             "2*floor(width/32)+1");
 }
 
+/// Lines and columns behind two windows that step by two, which are suggested as type rules give them.
+TEST(ExtentFit, WhatIsSuggestedIsPartOfOthers) {
+  const std::vector<FitSymbol> image = {{"lines", 1}, {"columns", 1}};
+  const std::vector<Dims> points = {{64, 320}, {129, 77}, {200, 90}, {95, 303},
+                                    {318, 66}, {77, 211}, {251, 254}};
+  const auto half = [](std::int64_t size) { return (size - 1) / 2 + 1; };
+  const auto fits = [&](ExtentFit& fit, const std::function<std::int64_t(const Dims&)>& number) {
+    std::vector<std::int64_t> values;
+    for (const Dims& point : points) values.push_back(number(point));
+    const std::optional<Extent> extent = fit.of(values);
+    return extent && extent->at({{"lines", 1001}, {"columns", 37}}) == number({1001, 37});
+  };
+  ExtentFit fit(image, points);
+  const auto lines = [&](const Dims& at) { return half(half(at[0])); };
+  const auto area = [&](const Dims& at) { return 64 * lines(at) * half(half(at[1])) + 5; };
+  EXPECT_FALSE(fits(fit, lines));
+  EXPECT_FALSE(fits(fit, area));
+  for (const char* name : {"lines", "columns"})
+    fit.suggest(Extent::parse("floor((floor((" + std::string(name) + "-1)/2)+1-1)/2)+1"));
+  EXPECT_TRUE(fits(fit, lines));
+  EXPECT_TRUE(fits(fit, area));
+  EXPECT_TRUE(fits(fit, [&](const Dims& at) { return 3 * lines(at) * at[1]; }));
+  EXPECT_TRUE(fits(fit, [&](const Dims& at) { return 3 * at[0] * at[1]; })) << "a polynomial as before";
+  EXPECT_FALSE(fits(fit, [&](const Dims& at) { return half(half(half(at[1]))); }));
+}
+
 }  // namespace
 }  // namespace sylvite
