@@ -10,10 +10,11 @@ namespace {
 
 class ProgramWriter {
  public:
-  ProgramWriter(const SizeGrid& grid, const std::vector<ProgramCase>& cases) : grid_(grid), cases_(cases) {}
+  ProgramWriter(ExtentFit& fit, const std::vector<ProgramCase>& cases, std::size_t greatest)
+      : fit_(fit), cases_(cases), greatest_(cases[greatest]) {}
 
   ExportedProgram write(const std::vector<std::string>& symbols, const WeightPlaces& weights) {
-    const Plan& plan = *cases_[grid_.greatest()].plan;
+    const Plan& plan = *greatest_.plan;
     program_.arena_bytes = plan.arena_bytes;
     for (std::size_t i = 0; i < plan.inputs.size(); ++i)
       program_.inputs.push_back(dims(
@@ -38,16 +39,16 @@ class ProgramWriter {
 
  private:
   template <typename Get>
-  [[nodiscard]] Extent number(const Get& get, const std::string& what) const {
+  [[nodiscard]] Extent number(const Get& get, const std::string& what) {
     std::vector<std::int64_t> values;
     values.reserve(cases_.size());
     for (const ProgramCase& each : cases_) values.push_back(get(each));
-    const std::optional<Extent> found = grid_.fit(values);
+    const std::optional<Extent> found = fit_.of(values);
     if (!found) throw UnsupportedError("'{}' depends on the sizes in another way than by products", what);
     return *found;
   }
   template <typename Get>
-  [[nodiscard]] std::vector<Extent> dims(const Get& get, const std::string& what) const {
+  [[nodiscard]] std::vector<Extent> dims(const Get& get, const std::string& what) {
     std::vector<Extent> result;
     const std::size_t rank = get(cases_[0]).size();
     result.reserve(rank);
@@ -57,7 +58,7 @@ class ProgramWriter {
   }
 
   void begin_loop(const PlanLoop& loop) {
-    const auto index = static_cast<std::size_t>(&loop - cases_[grid_.greatest()].plan->loops.data());
+    const auto index = static_cast<std::size_t>(&loop - greatest_.plan->loops.data());
     program_.loops.push_back(
         {program_.launches.size(), 0,
          number([&](const ProgramCase& each) { return each.plan->loops[index].trips; }, "a loop")});
@@ -149,17 +150,18 @@ class ProgramWriter {
     }
   }
 
-  const SizeGrid& grid_;
+  ExtentFit& fit_;
   const std::vector<ProgramCase>& cases_;
+  const ProgramCase& greatest_;
   ExportedProgram program_;
   std::map<Extent, std::pair<std::int64_t, std::int64_t>> conditions_;
 };
 
 }  // namespace
 
-ExportedProgram export_program(const SizeGrid& grid, const std::vector<ProgramCase>& cases,
+ExportedProgram export_program(ExtentFit& fit, const std::vector<ProgramCase>& cases, std::size_t greatest,
                                const std::vector<std::string>& symbols, const WeightPlaces& weights) {
-  return ProgramWriter(grid, cases).write(symbols, weights);
+  return ProgramWriter(fit, cases, greatest).write(symbols, weights);
 }
 
 }  // namespace sylvite

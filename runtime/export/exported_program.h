@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/extent_fit.h"
 #include "runtime/bindings.h"
 #include "runtime/export/size_boxes.h"
 #include "runtime/state_room.h"
@@ -90,10 +91,10 @@ struct WeightPlaces {
   std::function<std::int64_t(std::int64_t)> returned;
 };
 
-/// Throws UnsupportedError where a number is no polynomial of the sizes. `cases` are at grid.points(), of joined plans;
-/// symbols are per kernel.
-[[nodiscard]] ExportedProgram export_program(const SizeGrid& grid, const std::vector<ProgramCase>& cases,
-                                             const std::vector<std::string>& symbols,
+/// Throws UnsupportedError where `fit` has no expression for a number. `cases` are at the points that it knows, of joined plans,
+/// that of the greatest sizes at `greatest`; symbols are per kernel.
+[[nodiscard]] ExportedProgram export_program(ExtentFit& fit, const std::vector<ProgramCase>& cases,
+                                             std::size_t greatest, const std::vector<std::string>& symbols,
                                              const WeightPlaces& weights);
 
 }  // namespace sylvite

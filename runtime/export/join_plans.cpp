@@ -46,23 +46,40 @@ std::optional<Kernel> as_any_case(const Kernel& open, const Kernel& relaxed, con
   return found;
 }
 
-/// One kernel of a launch at each of the sizes, as cases of one.
+/// nullopt where one is no case of `open`.
+std::optional<std::vector<Kernel>> cases_of(const Kernel& open, const std::vector<const Kernel*>& kernels) {
+  const Kernel relaxed = without_ranges(open);
+  std::vector<Kernel> cases;
+  for (const Kernel* kernel : kernels) {
+    std::optional<Kernel> found = as_any_case(open, relaxed, *kernel);
+    if (!found) return std::nullopt;
+    cases.push_back(std::move(*found));
+  }
+  return cases;
+}
+
+/// One kernel of a launch at each of the sizes, as cases of one: of one that was made before, where there is such.
 std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel*>& kernels,
-                                                  const std::vector<std::size_t>& group,
+                                                  const std::vector<std::size_t>& group, OpenKernels& made,
                                                   const Machine& machine) {
   const Kernel& first = *kernels[group[0]];
   const auto is_equal = [&](const Kernel* kernel) { return kernel->text == first.text; };
   if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), first);
-  for (const std::size_t other : group) {
-    const std::optional<Kernel> open = generalize(first, *kernels[other]);
-    if (!open) continue;
-    const Kernel relaxed = without_ranges(*open);
-    std::vector<Kernel> cases;
-    for (const Kernel* kernel : kernels)
-      if (std::optional<Kernel> found = as_any_case(*open, relaxed, *kernel))
-        cases.push_back(std::move(*found));
-    if (cases.size() == kernels.size() && is_buildable(*open, machine)) return cases;
-  }
+  std::vector<Kernel>& known = made[skeleton(first)];
+  for (const Kernel& open : known)
+    if (as_case(open, first))
+      if (auto cases = cases_of(open, kernels)) return cases;
+  const auto try_joined = [&](const std::optional<Kernel>& open) -> std::optional<std::vector<Kernel>> {
+    std::optional<std::vector<Kernel>> cases = open ? cases_of(*open, kernels) : std::nullopt;
+    if (!cases || !is_buildable(*open, machine)) return std::nullopt;
+    known.push_back(*open);
+    return cases;
+  };
+  for (const std::size_t other : group)
+    if (auto cases = try_joined(generalize(first, *kernels[other]))) return cases;
+  // Where all of the group are equal, what is open is seen beside others.
+  for (const Kernel* other : kernels)
+    if (auto cases = try_joined(generalize(first, *other, Sharing::of_first))) return cases;
   return std::nullopt;
 }
 
@@ -84,10 +101,6 @@ void check_weights(const Plan& plan, const Plan& greatest) {
   }
 }
 
-void add_classes(std::string& text, const Dims& dims) {
-  for (const std::int64_t extent : dims) text += fmt::format("{},", size_class(extent).low);
-}
-
 }  // namespace
 
 void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest) {
@@ -98,7 +111,8 @@ void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Pl
 }
 
 std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest,
-                             const std::vector<std::size_t>& group, const Machine& machine) {
+                             const std::vector<std::size_t>& group, OpenKernels& made,
+                             const Machine& machine) {
   std::vector<Plan> cases;
   for (const auto& plan : plans) {
     Plan& added = cases.emplace_back(*plan);
@@ -120,7 +134,7 @@ std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& pla
     const auto [found, is_new] = known.try_emplace(texts, static_cast<std::int32_t>(cases[0].kernels.size()));
     for (Plan& plan : cases) plan.launches[launch].kernel = found->second;
     if (!is_new) continue;
-    std::optional<std::vector<Kernel>> joined = joined_kernels(kernels, group, machine);
+    std::optional<std::vector<Kernel>> joined = joined_kernels(kernels, group, made, machine);
     if (!joined) throw UnsupportedError("'{}' has a kernel for each size", greatest.launches[launch].name);
     for (std::size_t i = 0; i < cases.size(); ++i) cases[i].kernels.push_back(std::move((*joined)[i]));
   }
@@ -130,8 +144,7 @@ std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& pla
 std::string kernel_classes(const Plan& plan) {
   std::string text;
   for (const Launch& launch : plan.launches)
-    for (const Value& value : plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.values())
-      add_classes(text, value.type.dims());
+    text += classes_text(plan.kernels.at(static_cast<std::size_t>(launch.kernel))) + '\n';
   return text;
 }
 

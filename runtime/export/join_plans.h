@@ -2,6 +2,8 @@
 // Plans of one model at several sizes as one plan for all of them.
 
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "lowering/plan/plan.h"
@@ -13,8 +15,11 @@ namespace sylvite {
 /// extents alone, and the same weights, or the first bytes of those of `greatest`, whose buffers are the largest.
 void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest);
 
-/// What size_class says of every extent in a plan's kernels, as text: alike plans where it is equal may have one program.
+/// What classes_text says of a plan's kernels: alike plans where it is equal may have one program.
 [[nodiscard]] std::string kernel_classes(const Plan& plan);
+
+/// Kernels that were opened, by skeleton: programs of one library share them.
+using OpenKernels = std::unordered_map<std::string, std::vector<Kernel>>;
 
 /// Plans that are alike, each with the same kernels, weights and places of buffers: those of `greatest`. Kernels are open where
 /// extents differ; they are for the sizes of `group` (indices into `plans`) and made for those of group[0]. Beyond the group
@@ -22,6 +27,6 @@ void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Pl
 /// open.
 [[nodiscard]] std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& plans,
                                            const Plan& greatest, const std::vector<std::size_t>& group,
-                                           const Machine& machine);
+                                           OpenKernels& made, const Machine& machine);
 
 }  // namespace sylvite

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "runtime/export/join_plans.h"
+#include "runtime/symbolic_plans.h"
 
 namespace sylvite {
 namespace {
@@ -50,38 +51,72 @@ class Samples {
     if (text.empty()) text = plan_structure(*at(sizes).plan);
     return text;
   }
-  const std::string& classes_at(const Sizes& sizes) {
-    std::string& text = classes_[sizes];
-    if (text.empty()) text = kernel_classes(*at(sizes).plan);
-    return text;
-  }
   [[nodiscard]] const ModelSizes& sizes() const { return model_.parsed.sizes; }
 
  private:
   OpenModel model_;
   std::map<Sizes, Imported> known_;
   std::map<Sizes, std::string> structures_;
-  std::map<Sizes, std::string> classes_;
+};
+
+/// The plans of a box, all of one structure: the one that the most of the points have. At other sizes, where the model would be
+/// lowered to other kernels, it is made of those plans.
+class BoxPlans {
+ public:
+  BoxPlans(Samples& samples, const SizeGrid& grid) : samples_(samples) {
+    std::map<std::string, int> counts;
+    for (const Sizes& sizes : grid.points()) ++counts[samples.structure_at(sizes)];
+    structure_ = std::ranges::max_element(counts, {}, [](const auto& each) { return each.second; })->first;
+    if (counts.size() == 1) return;
+    std::vector<PlanSample> alike;
+    for (const Sizes& sizes : grid.points())
+      if (samples.structure_at(sizes) == structure_) alike.push_back({sizes, samples.at(sizes).plan});
+    symbolic_ = SymbolicPlan::of(fit_symbols(samples.sizes()), alike);
+  }
+
+  /// Throws UnsupportedError where there is none.
+  const std::shared_ptr<const Plan>& at(const Sizes& sizes) {
+    if (samples_.structure_at(sizes) == structure_) return samples_.at(sizes).plan;
+    std::shared_ptr<const Plan>& plan = made_[sizes];
+    if (plan != nullptr) return plan;
+    std::optional<Plan> found;
+    if (symbolic_) found = symbolic_->at(sizes, samples_.at(sizes).setup->config.lowering_reuse_memory);
+    if (!found) throw UnsupportedError("the model has other kernels at " + describe(samples_.sizes(), sizes));
+    return plan = std::make_shared<const Plan>(std::move(*found));
+  }
+
+ private:
+  Samples& samples_;
+  std::string structure_;
+  std::optional<SymbolicPlan> symbolic_;
+  std::map<Sizes, std::shared_ptr<const Plan>> made_;
 };
 
 /// The programs of one box, in which the model has the same kernels but for the sizes that they are for.
 class BoxCover {
  public:
-  BoxCover(Samples& samples, const SizeBox& box, const Chooser& choose, const PlaceWeights& place)
-      : samples_(samples), box_(box), grid_(samples.sizes(), box), choose_(choose), place_(place) {}
+  BoxCover(Samples& samples, const SizeBox& box, OpenKernels& made, const Chooser& choose,
+           const PlaceWeights& place)
+      : samples_(samples),
+        box_(box),
+        grid_(samples.sizes(), box),
+        plans_of_(samples, grid_),
+        made_(made),
+        choose_(choose),
+        place_(place) {}
 
   /// Throws UnsupportedError where the box must be divided.
   void run(std::vector<CoveredBox>& covered) {
     // First the ends alone: most that stands in the way is seen there.
-    const std::shared_ptr<const Plan>& greatest = samples_.at(box_.high).plan;
-    check_alike({samples_.at(box_.low).plan}, *greatest);
+    const std::shared_ptr<const Plan>& greatest = plans_of_.at(box_.high);
+    check_alike({plans_of_.at(box_.low)}, *greatest);
     std::set<std::string> made;
     std::optional<Sizes> uncovered = grid_.points()[grid_.hint()];
     while (uncovered) {
       plans_.clear();
-      for (const Sizes& sizes : grid_.points()) plans_.push_back(samples_.at(sizes).plan);
+      for (const Sizes& sizes : grid_.points()) plans_.push_back(plans_of_.at(sizes));
       check_alike(plans_, *greatest);
-      if (!made.insert(samples_.classes_at(*uncovered)).second)
+      if (!made.insert(kernel_classes(*plans_of_.at(*uncovered))).second)
         throw UnsupportedError("kernels are for other sizes at " + describe(samples_.sizes(), *uncovered));
       programs_.push_back(program_for(*uncovered, covered));
       uncovered = find_uncovered();
@@ -93,15 +128,16 @@ class BoxCover {
  private:
   /// For sizes as `wanted` has them.
   CoveredBox program_for(const Sizes& wanted, const std::vector<CoveredBox>& covered) {
-    const std::string& classes = samples_.classes_at(wanted);
+    const std::string classes = kernel_classes(*plans_of_.at(wanted));
     std::vector<std::size_t> group;
-    for (std::size_t i = 0; i < grid_.points().size(); ++i)
-      if (samples_.classes_at(grid_.points()[i]) == classes) group.push_back(i);
+    for (std::size_t i = 0; i < plans_.size(); ++i)
+      if (kernel_classes(*plans_[i]) == classes) group.push_back(i);
     const auto first =
         std::ranges::find_if(group, [&](std::size_t i) { return grid_.points()[i] == wanted; });
     std::swap(*first, group.front());
-    const Plan& greatest = *samples_.at(box_.high).plan;
-    const std::vector<Plan> plans = join_plans(plans_, greatest, group, samples_.at(wanted).setup->machine);
+    const Plan& greatest = *plans_of_.at(box_.high);
+    const std::vector<Plan> plans =
+        join_plans(plans_, greatest, group, made_, samples_.at(wanted).setup->machine);
     Imported imported = samples_.at(wanted);
     imported.plan = std::make_shared<Plan>(plans[group.front()]);
     Relatives relatives{{}, true, false};  // the library has objects of all kernels
@@ -109,11 +145,17 @@ class BoxCover {
       for (const CoveredBox& other : *each) relatives.programs.push_back(&other.built->program);
     auto built = std::make_unique<Built>(build_program(imported, choose_(imported), relatives));
     std::vector<ProgramCase> cases;
-    cases.reserve(plans.size());
-    for (std::size_t i = 0; i < plans.size(); ++i)
-      cases.push_back(
-          {&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(grid_.points()[i]).room});
-    ExportedProgram program = export_program(grid_, cases, symbols_of(*built), place_(*built));
+    std::vector<PlanSample> points;
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const Sizes& sizes = grid_.points()[i];
+      cases.push_back({&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(sizes).room});
+      points.push_back({sizes, plans_[i]});
+    }
+    ExtentFit fit(fit_symbols(samples_.sizes()), grid_.points(),
+                  grid_.is_whole() ? 0 : ExtentFit::usual_confirming);
+    suggest_extents(points, fit);
+    ExportedProgram program =
+        export_program(fit, cases, grid_.greatest(), symbols_of(*built), place_(*built));
     program.box = box_;
     log_line(LogLevel::info, "export: a program for {} to {}, made for {}",
              describe(samples_.sizes(), box_.low), describe(samples_.sizes(), box_.high),
@@ -150,6 +192,8 @@ class BoxCover {
   Samples& samples_;
   const SizeBox& box_;
   SizeGrid grid_;
+  BoxPlans plans_of_;
+  OpenKernels& made_;
   const Chooser& choose_;
   const PlaceWeights& place_;
   std::vector<std::shared_ptr<const Plan>> plans_;  ///< at the points of the grid
@@ -170,7 +214,7 @@ class Cover {
       if (divide_by_structure(box)) continue;
       try {
         if (covered_.size() >= most_programs) refuse();
-        BoxCover(samples_, box, choose_, place_).run(covered_);
+        BoxCover(samples_, box, made_, choose_, place_).run(covered_);
       } catch (const UnsupportedError& error) {
         why_ = error.what();
         if (!divide(box)) throw;
@@ -189,8 +233,11 @@ class Cover {
         why_.empty() ? "the model has other kernels at other sizes" : why_);
   }
 
-  /// Where the model has other kernels at one end of an axis than at the other, they change somewhere between.
+  /// Where the model has other kernels at one end of an axis than at the other, they change somewhere between. A few such
+  /// changes are programs' ends; where there are many, one that is right has kernels for others' sizes, too.
   bool divide_by_structure(const SizeBox& box) {
+    constexpr std::size_t most_divided = 8;
+    if (open_.size() + covered_.size() >= most_divided) return false;
     for (std::size_t axis = 0; axis < box.low.size(); ++axis) {
       Sizes end = box.low;
       end[axis] = box.high[axis];
@@ -227,6 +274,7 @@ class Cover {
   }
 
   Samples samples_;
+  OpenKernels made_;
   const Chooser& choose_;
   const PlaceWeights& place_;
   std::vector<SizeBox> open_;  ///< still to be covered, the next one last
@@ -243,7 +291,8 @@ std::vector<CoveredBox> cover_sizes(const OpenModel& model, const Chooser& choos
 
 ExportedProgram export_built(const Built& built, const WeightPlaces& weights) {
   const ProgramCase only{&built.program.plan(), built.program.bindings(), built.room};
-  return export_program(SizeGrid({}, {}), {only}, symbols_of(built), weights);
+  ExtentFit fit({}, {Dims{}}, 0);
+  return export_program(fit, {only}, 0, symbols_of(built), weights);
 }
 
 void refuse_host_steps(const HostPart& host) {

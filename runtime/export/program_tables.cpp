@@ -47,15 +47,22 @@ class Numbers {
     for (const Extent::Term& term : value.terms()) {
       std::vector<std::string> factors;
       if (term.coefficient != 1) factors.push_back(fmt::format("INT64_C({})", term.coefficient));
-      for (const ExtentFactor& factor : term.factors) {
-        if (factor.kind != ExtentFactor::Kind::symbol)
-          throw InternalError("{} is exported", value.to_string());
-        factors.push_back(names_.at(factor.name));
-      }
+      for (const ExtentFactor& factor : term.factors) factors.push_back(factor_text(factor));
       terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
     }
     if (value.constant() != 0 || terms.empty()) terms.push_back(fmt::format("INT64_C({})", value.constant()));
     return fmt::format("{}", fmt::join(terms, " + "));
+  }
+
+  [[nodiscard]] std::string factor_text(const ExtentFactor& factor) const {
+    switch (factor.kind) {
+      case ExtentFactor::Kind::symbol:
+        return names_.at(factor.name);
+      case ExtentFactor::Kind::quotient:
+        return fmt::format("sylvite_quotient({}, INT64_C({}))", expression(factor.argument), factor.divisor);
+      default:
+        return fmt::format("sylvite_positive({})", expression(factor.argument));
+    }
   }
 
   std::map<std::string, std::string> names_;

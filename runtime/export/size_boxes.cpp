@@ -21,12 +21,6 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const SizeRange& ran
   return parts;
 }
 
-/// (above - below) / (over - under) where that is an integer polynomial: every coefficient must be divisible.
-std::optional<Extent> quotient(const Extent& difference, std::int64_t divisor) {
-  const Extent result = floor_div(difference, divisor);
-  return result * Extent(divisor) == difference ? std::optional(result) : std::nullopt;
-}
-
 }  // namespace
 
 std::vector<SizeBox> size_boxes(const ModelSizes& model) {
@@ -63,9 +57,9 @@ std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size
 }
 
 SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
+  std::vector<std::vector<std::int64_t>> nodes_of;
   for (std::size_t axis = 0; axis < box.low.size(); ++axis) {
-    names_.push_back(model.symbols[axis].name);
-    std::vector<std::int64_t> nodes;
+    std::vector<std::int64_t>& nodes = nodes_of.emplace_back();
     const std::int64_t multiple = model.symbols[axis].range.multiple;
     if (count_along(model, box, axis) <= 3) {
       for (std::int64_t size = box.low[axis]; size <= box.high[axis]; size += multiple) nodes.push_back(size);
@@ -74,11 +68,11 @@ SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
       const double part = 1.0 / (2.0 + static_cast<double>(axis) / 2);
       const std::int64_t between = size_between(model, box, axis, part);
       nodes = {box.low[axis], std::max(between, box.low[axis] + multiple), box.high[axis]};
+      is_whole_ = false;
     }
-    nodes_.push_back(nodes);
   }
   points_ = {{}};
-  for (const std::vector<std::int64_t>& nodes : nodes_) {
+  for (const std::vector<std::int64_t>& nodes : nodes_of) {
     std::vector<Sizes> more;
     for (const Sizes& point : points_)
       for (const std::int64_t node : nodes) {
@@ -88,12 +82,9 @@ SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
     points_ = std::move(more);
   }
   grid_ = points_.size();
-  strides_.assign(nodes_.size(), 1);
-  for (std::size_t axis = nodes_.size(); axis-- > 1;)
-    strides_[axis - 1] = strides_[axis] * nodes_[axis].size();
   for (const double part : {0.27, 0.86}) {
     Sizes point;
-    for (std::size_t axis = 0; axis < nodes_.size(); ++axis)
+    for (std::size_t axis = 0; axis < nodes_of.size(); ++axis)
       point.push_back(
           size_between(model, box, axis, std::fmod(part + 0.31 * static_cast<double>(axis), 1.0)));
     add(point);
@@ -107,41 +98,6 @@ SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
 
 void SizeGrid::add(const Sizes& sizes) {
   if (std::ranges::find(points_, sizes) == points_.end()) points_.push_back(sizes);
-}
-
-std::optional<Extent> SizeGrid::fit(const std::vector<std::int64_t>& values) const {
-  if (std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; })) return values[0];
-  std::optional<Extent> found = interpolate(values, 0, 0);
-  for (std::size_t i = grid_; found && i < points_.size(); ++i) {
-    SymbolValues sizes;
-    for (std::size_t axis = 0; axis < names_.size(); ++axis) sizes[names_[axis]] = points_[i][axis];
-    if (found->at(sizes) != values[i]) found.reset();
-  }
-  return found;
-}
-
-/// Newton's form along one symbol, whose values are polynomials of the symbols behind it.
-std::optional<Extent> SizeGrid::interpolate(const std::vector<std::int64_t>& values, std::size_t first,
-                                            std::size_t axis) const {
-  if (axis == nodes_.size()) return values[first];
-  const std::vector<std::int64_t>& nodes = nodes_[axis];
-  std::vector<Extent> differences;
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    std::optional<Extent> at_node = interpolate(values, first + i * strides_[axis], axis + 1);
-    if (!at_node) return std::nullopt;
-    differences.push_back(std::move(*at_node));
-  }
-  for (std::size_t order = 1; order < nodes.size(); ++order)
-    for (std::size_t i = nodes.size(); i-- > order;) {
-      const std::optional<Extent> next =
-          quotient(differences[i] - differences[i - 1], nodes[i] - nodes[i - order]);
-      if (!next) return std::nullopt;
-      differences[i] = *next;
-    }
-  Extent result = differences.back();
-  for (std::size_t i = nodes.size() - 1; i-- > 0;)
-    result = result * (Extent::symbol(names_[axis]) - Extent(nodes[i])) + differences[i];
-  return result;
 }
 
 }  // namespace sylvite

@@ -1,14 +1,11 @@
 #pragma once
-// Ranges of sizes in boxes, and numbers as functions of sizes, found by what they are at a few sizes of a box.
+// Ranges of sizes in boxes, and at which of them a model is looked at to know it in a whole box.
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "frontend/onnx/model_sizes.h"
-#include "sylvite/extent.h"
 
 namespace sylvite {
 
@@ -29,8 +26,8 @@ struct SizeBox {
 [[nodiscard]] std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size_t axis,
                                         double part);
 
-/// Where a model is looked at to know it in a whole box: on a grid of at most three sizes a symbol, and at a few sizes more,
-/// which must confirm what the grid says. Where a symbol has three sizes or fewer in the box, it has all of them.
+/// A grid of at most three sizes a symbol, and a few sizes more, which must confirm what the grid says. Where a symbol has
+/// three sizes or fewer in the box, it has all of them.
 class SizeGrid {
  public:
   SizeGrid(const ModelSizes& model, const SizeBox& box);
@@ -39,24 +36,17 @@ class SizeGrid {
   [[nodiscard]] const std::vector<Sizes>& points() const { return points_; }
   [[nodiscard]] std::size_t greatest() const { return grid_ - 1; }
   [[nodiscard]] std::size_t hint() const { return hint_; }
+  /// Are they all sizes of the box?
+  [[nodiscard]] bool is_whole() const { return is_whole_; }
 
   /// Looks at the model there, too.
   void add(const Sizes& sizes);
 
-  /// The polynomial with integer coefficients, of degree two at most in each symbol, that has these values at the points;
-  /// nullopt where there is none.
-  [[nodiscard]] std::optional<Extent> fit(const std::vector<std::int64_t>& values) const;
-
  private:
-  [[nodiscard]] std::optional<Extent> interpolate(const std::vector<std::int64_t>& values, std::size_t first,
-                                                  std::size_t axis) const;
-
-  std::vector<std::string> names_;
-  std::vector<std::vector<std::int64_t>> nodes_;  ///< of the grid, per symbol
-  std::vector<std::size_t> strides_;              ///< of the grid, in points
-  std::vector<Sizes> points_;                     ///< of the grid, the last symbol fastest, then others
-  std::size_t grid_ = 1;                          ///< how many are of the grid
+  std::vector<Sizes> points_;  ///< of the grid, the last symbol fastest, then others
+  std::size_t grid_ = 1;       ///< how many are of the grid
   std::size_t hint_ = 0;
+  bool is_whole_ = true;
 };
 
 }  // namespace sylvite

@@ -75,6 +75,14 @@ struct sylvite_condition {
   int64_t high;
 };
 
+/* Floor of a / b, where b > 0. */
+static inline int64_t sylvite_quotient(int64_t a, int64_t b) {
+  return a / b - (a % b < 0);
+}
+static inline int64_t sylvite_positive(int64_t a) {
+  return a > 0 ? a : 0;
+}
+
 /* What runs at sizes from `low` to `high` that meet the conditions. */
 struct sylvite_program {
   const int64_t* low; /* per size of the model */
