@@ -43,7 +43,7 @@ Tensor MadeWeights::Import::find_or_make(const std::string& recipe, const std::v
                                          const std::function<Tensor()>& make) {
   Origin origin{recipe + "(", {}, {}};
   for (const Tensor& source : sources) add_source(origin, source);
-  origin.recipe += ")";
+  origin.recipe += ')';
   std::optional<Tensor> made = weights_->find(origin.recipe);
   if (!made) made = make();
   origin.made = *made;

@@ -21,6 +21,7 @@ void grow_all(std::vector<cuda::DeviceMemory>& all, const std::vector<std::size_
 
 std::vector<cuda::DevicePointer> addresses(const std::vector<cuda::DeviceMemory>& all, std::size_t count) {
   std::vector<cuda::DevicePointer> result;
+  result.reserve(count);
   for (std::size_t i = 0; i < count; ++i) result.push_back(all[i].address());
   return result;
 }

@@ -195,7 +195,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           // What is under way fills half of the registers.
           const bool fits = threads * unroll <= 8192 && threads * unroll * vector * folds <= 32768;
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
-              lanes * vector % cluster != 0)
+              std::int64_t{lanes} * vector % cluster != 0)
             continue;
           // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
           // used.
@@ -261,6 +261,7 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
       choice.unroll, choice.cluster, dtype_name(out), problem.fold);
   std::vector<const CudaOperand*> operands;
   std::vector<DType> further;
+  operands.reserve(problem.prologue_operands.size());
   for (const CudaOperand& operand : problem.prologue_operands) operands.push_back(&operand);
   for (const CudaColumnFold& fold : problem.folds) {
     if (!launch.pointers.empty()) further.push_back(fold.out);

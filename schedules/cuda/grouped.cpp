@@ -120,7 +120,7 @@ void add_channels(const CudaGroupedProblem& problem, CudaGroupedChoice c, const 
     for (const int columns : {16, 32}) {
       if (outputs % columns != 0 || unit % columns != 0) continue;
       for (const int pixels : {1, 2, 4}) {
-        if (16 * pixels > round_up(pixels_of(c), std::int64_t{16})) continue;
+        if (std::int64_t{16} * pixels > round_up(pixels_of(c), std::int64_t{16})) continue;
         c.outputs = outputs;
         c.columns = columns;
         c.pixels = pixels;

@@ -196,6 +196,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
       problem.columns, choice.threads, choice.rows, vector, problem.folds.size(), choice.streams,
       dtype_name(problem.out));
   std::vector<const CudaOperand*> operands;
+  operands.reserve(problem.operands.size());
   for (const CudaOperand& operand : problem.operands) operands.push_back(&operand);
   result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
   result.source.text += embedded::cuda_rows;

@@ -10,9 +10,10 @@ using Halide::Internal::Call;
 
 Halide::Expr DeviceLibrary::visit(const Call* call) {
   constexpr std::array<std::string_view, 5> names = {"erf", "fmod", "fmodf", "pow", "powf"};
-  const Halide::Expr inside = IRMutator::visit(call);
+  Halide::Expr inside = IRMutator::visit(call);
   call = inside.as<Call>();
-  if (call == nullptr || call->call_type != Call::PureExtern || std::ranges::find(names, call->name) == names.end())
+  if (call == nullptr || call->call_type != Call::PureExtern ||
+      std::ranges::find(names, call->name) == names.end())
     return inside;
   return Call::make(call->type, "__nv_" + call->name, call->args, call->call_type);
 }

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <set>
+#include <sstream>
 
 #include "autotune/random_inputs.h"
 #include "autotune/verify.h"
@@ -235,7 +236,7 @@ int run(const Arguments& arguments) {
     ++counts[outcome.kind];
     Tally tally;
     if (outcome.kind == "agrees") {
-      std::sscanf(outcome.reason.c_str(), "%d %d %d", &tally.same, &tally.close, &tally.refused);
+      std::istringstream(outcome.reason) >> tally.same >> tally.close >> tally.refused;
       total.same += tally.same;
       total.close += tally.close;
       total.refused += tally.refused;

@@ -222,8 +222,8 @@ TEST_F(GpuCudaWarps, ConvolutionsOfWideGroupsAgreeWithTheInterpreter) {
        {std::tuple{3, 24, 40}, {7, 48, 24}, {1, 40, 136}, {3, 96, 72}}) {
     ConvSpec spec = taps(count, 1);
     spec.groups = 3;
-    spec.channels = 3 * channels;
-    spec.filters = 3 * filters;
+    spec.channels = std::int64_t{3} * channels;
+    spec.filters = std::int64_t{3} * filters;
     spec.epilogue = "residual";
     check_conv(spec, false, 100);
     spec.element = DType::f32;

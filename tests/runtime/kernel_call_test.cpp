@@ -114,6 +114,7 @@ TEST(Program, NamesStatesOnADevice) {
   options.on_device = true;
   const Candidate candidate{{"cuda_norm", {}}, {}};
   std::vector<CompiledKernel> kernels;
+  kernels.reserve(plan->kernels.size());
   for (std::size_t i = 0; i < plan->kernels.size(); ++i)
     kernels.push_back({candidate, "unused", to_bytes(sample_object())});
   Program program(plan, kernels, options);

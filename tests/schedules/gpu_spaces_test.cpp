@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Schedules, GpuSpaces, testing::ValuesIn(gpu_cases));
 Kernel all_pointwise(DType dtype, int inputs) {
   Graph graph;
   std::vector<ValueId> x;
+  x.reserve(static_cast<std::size_t>(inputs));
   for (int i = 0; i < inputs; ++i)
     x.push_back(graph.add_input("x" + std::to_string(i), make_type(dtype, {64})));
   ValueId sum = x[0];

@@ -40,7 +40,7 @@ TEST(DivideSums, KeepsTheResult) {
   expect_divided({4, 1, 80, 64}, {0, 2, 3}, 0);  // one channel: a sum of all elements
   expect_divided({4, 2, 80, 64}, {0, 1, 2, 3}, 1);
   expect_divided({1 << 14, 3}, {0}, 0);
-  expect_divided({15 * 1100, 2}, {0}, 1);
+  expect_divided({std::int64_t{15} * 1100, 2}, {0}, 1);
 }
 
 TEST(DivideSums, WorkThatTheSumAloneReadsIsNotComputedAhead) {

@@ -27,6 +27,7 @@ void expect_joined(const std::string& text, Op op, std::size_t units) {
   const Graph graph = parse_graph(text), joined = join_groups(graph, false);
   EXPECT_EQ(joined_in(joined, op), units) << text;
   std::vector<Tensor> inputs;
+  inputs.reserve(graph.inputs.size());
   for (const ValueId input : graph.inputs)
     inputs.push_back(numbers(graph.type(input), static_cast<std::int64_t>(inputs.size()) + 2));
   const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(joined, inputs).at(0);

@@ -14,6 +14,7 @@ std::string found(const std::vector<FitSymbol>& symbols, const std::vector<Dims>
                   const std::function<std::int64_t(const Dims&)>& number) {
   ExtentFit fit(symbols, points);
   std::vector<std::int64_t> values;
+  values.reserve(points.size());
   for (const Dims& point : points) values.push_back(number(point));
   const std::optional<Extent> extent = fit.of(values);
   return extent ? extent->to_string() : "none";
@@ -65,6 +66,7 @@ TEST(ExtentFit, WhatIsSuggestedIsPartOfOthers) {
   const auto half = [](std::int64_t size) { return (size - 1) / 2 + 1; };
   const auto fits = [&](ExtentFit& fit, const std::function<std::int64_t(const Dims&)>& number) {
     std::vector<std::int64_t> values;
+    values.reserve(points.size());
     for (const Dims& point : points) values.push_back(number(point));
     const std::optional<Extent> extent = fit.of(values);
     return extent && extent->at({{"lines", 1001}, {"columns", 37}}) == number({1001, 37});

@@ -56,6 +56,7 @@ using MakeGraph = std::function<Graph(const Dims&)>;
 
 std::vector<PlanSample> samples(const MakeGraph& graph_at, const std::vector<Dims>& points = sizes) {
   std::vector<PlanSample> all;
+  all.reserve(points.size());
   for (const Dims& at : points) all.push_back({at, std::make_shared<const Plan>(lower(graph_at(at)))});
   return all;
 }

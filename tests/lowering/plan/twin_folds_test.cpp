@@ -30,6 +30,7 @@ LoweringOptions with_template_for(int folds) {
 std::vector<std::size_t> outputs_of(const Graph& graph, const LoweringOptions& options) {
   const Plan plan = lower(graph, options);
   std::vector<std::size_t> result;
+  result.reserve(plan.launches.size());
   for (const Launch& launch : plan.launches)
     result.push_back(plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.outputs.size());
   return result;
@@ -59,6 +60,7 @@ TEST_F(TwinFolds, SumsOfAGradientAreOneKernel) {
   EXPECT_THAT(outputs_of(graph, with_template_for(1)), ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 1));
   std::vector<Tensor> inputs;
+  inputs.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs)
     inputs.push_back(random_tensor(graph.type(id).dims(), static_cast<std::uint32_t>(id), 0.1));
   const std::vector<Tensor> wanted = interpret(graph, inputs),

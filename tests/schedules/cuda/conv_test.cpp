@@ -39,7 +39,7 @@ TEST(CudaConv, FramesOfVolumesAreBatches) {
   EXPECT_EQ(problem.batch, 2 * 4);
   EXPECT_EQ(problem.m, 12 * 9);
   EXPECT_EQ(problem.k, 27 * 64);
-  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{12 * 9 * 64, 64, 1}));
+  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{std::int64_t{12} * 9 * 64, 64, 1}));
   const CudaTemplate text =
       make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
   EXPECT_EQ(text.launch.maps[1].dims[3], 2 * 7) << "all frames";
@@ -80,7 +80,7 @@ TEST(CudaConv, WideGroupsAreBatches) {
   EXPECT_EQ(problem.k, 9 * 96);
   EXPECT_EQ(problem.windows->column_pitch, 3 * 96);
   EXPECT_EQ(problem.epilogue.operands[0].strides, (Dims{72, 0, 1}));
-  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{72, 3 * 72, 1}));
+  EXPECT_EQ(problem.epilogue.operands[1].strides, (Dims{72, std::int64_t{3} * 72, 1}));
   const CudaTemplate text =
       make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int STAGE_ROW = 64;")) << "192 bytes end with a stage";

@@ -245,9 +245,8 @@ TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
         "constexpr int VECTOR_FLOATS = 64;\n",
         "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {%0, %1,",
         "struct Arguments {\n  Out* out;\n  const bf16* in2_0;\n  const bf16* in3_1;\n};\n",
-        "  for (int i = thread; i < 64; i += 128)\n    to[0 + i] = y + i < extents.y ? to_float(a.in2_0[0ll "
-        "* batch "
-        "+ 1ll * (y + i)]) : 0.f;\n",
+        "  for (int i = thread; i < 64; i += 128)\n",
+        "    to[0 + i] = y + i < extents.y ? to_float(a.in2_0[0ll * batch + 1ll * (y + i)]) : 0.f;\n",
         "  loaded.in3_1 = load_pair(a.in3_1 + (0ll * batch + 768ll * x + 1ll * y));\n",
         "  return make_float2(epilogue(v.x, in2_0.x, in3_1.x), epilogue(v.y, in2_0.y, in3_1.y));\n"}) {
     EXPECT_NE(text.source.text.find(part), std::string::npos) << part;
