@@ -2,6 +2,7 @@
 //   reshape(reshape(x)) -> reshape(x)                 transpose(transpose(x)) -> transpose(x)
 //   transpose that only moves unit dims -> reshape    gather at constant, evenly spaced indices -> slice
 //   reshape, transpose, broadcast_to, slice, pad, cast, concat that change nothing -> x
+//   pointwise(x, broadcast_to(y)) with a result of x's extents -> pointwise(x, y)
 
 #include <algorithm>
 
@@ -114,11 +115,31 @@ bool gather_to_slice(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+/// Pointwise work broadcasts its operands by itself, as long as one of them has the extents of the result.
+bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
+  if (node.inputs.size() < 2 || node.outputs.size() != 1) return false;
+  const Graph& source = rewriter.source();
+  const auto source_of = [&](ValueId id) {
+    const Node* view = producer_if(source, id, Op::broadcast_to);
+    return view == nullptr ? id : view->inputs[0];
+  };
+  const Shape& shape = source.type(node.outputs[0]).shape;
+  const bool is_whole = std::ranges::any_of(node.inputs, [&](ValueId id) {
+    return id != no_value && source_of(id) == id && source.type(id).shape == shape;
+  });
+  std::vector<ValueId> inputs;
+  for (const ValueId id : node.inputs) inputs.push_back(id == no_value ? id : source_of(id));
+  if (!is_whole || inputs == node.inputs) return false;
+  rewriter.replace(node, node.op, rewriter.mapped(inputs), node.attributes);
+  return true;
+}
+
 }  // namespace
 
 Graph simplify_views(const Graph& graph) {
   return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
     if (node.op == Op::gather) return gather_to_slice(rewriter, node);
+    if (has_trait(node.op, OpTrait::pointwise) && node.op != Op::cast) return drop_broadcasts(rewriter, node);
     if (!has_trait(node.op, OpTrait::movement) && node.op != Op::cast) return false;
     if (node.inputs.empty()) return false;
     const ValueId input = rewriter.mapped(node.inputs[0]);

@@ -100,6 +100,14 @@ const Rewrite rewrites[] = {
     {"unit_transpose_is_a_reshape", simplify_views, "%x: f32[1,3,4]",
      "  %a: f32[3,1,4] = transpose(%x) {perm=[1,0,2]}\n  return %a\n",
      "  %a: f32[3,1,4] = reshape(%x) {shape=[3,1,4]}\n  return %a\n"},
+    {"work_broadcasts_by_itself", simplify_views, "%x: f32[2,3,4], %y: f32[3,1]",
+     "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%x, %b)\n  return %r\n",
+     "  %r: f32[2,3,4] = div(%x, %y)\n  return %r\n"},
+    {"work_of_broadcasts_alone_stays", simplify_views, "%x: f32[3,4], %y: f32[3,1]",
+     "  %a: f32[2,3,4] = broadcast_to(%x) {shape=[2,3,4]}\n"
+     "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%a, %b)\n  return %r\n",
+     "  %a: f32[2,3,4] = broadcast_to(%x) {shape=[2,3,4]}\n"
+     "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%a, %b)\n  return %r\n"},
     {"constant_gather_is_a_slice", simplify_views, "%x: f32[3,4]",
      "  %i = constant i64[] {1}\n  %a: f32[4] = gather(%x, %i) {axis=0}\n  return %a\n",
      "  %s: f32[1,4] = slice(%x) {sizes=[1,4], starts=[1,0], steps=[1,1]}\n"
