@@ -66,6 +66,14 @@ bool is_epilogue(const Graph& graph, const Node& transpose) {
          producer_if(graph, transpose.inputs[0], Op::concat) != nullptr;
 }
 
+/// slice(transpose(x)) as transpose(slice(x)).
+std::optional<ValueId> slice_ahead(Graph& graph, const Node& slice) {
+  const Node* transpose = producer_if(graph, slice.inputs[0], Op::transpose);
+  if (transpose == nullptr || is_epilogue(graph, *transpose)) return std::nullopt;
+  return add_slice(graph, slice.inputs[0], slice.attributes.integers("starts"),
+                   slice.attributes.integers("sizes"), slice.attributes.integers("steps"));
+}
+
 /// An earlier reshape of the same value to the same dims, so that readers of one alias see one value.
 std::optional<ValueId> find_reshape(const Graph& graph, ValueId id, const Dims& dims) {
   for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
@@ -166,8 +174,11 @@ ValueId add_reshape(Graph& graph, ValueId id, const Dims& dims) {
   if (graph.is_constant(id))
     return graph.add_constant(graph.value(id).constant->reshaped(dims), graph.value(id).name);
   std::optional<ValueId> moved;
-  if (const Node* slice = producer_if(graph, id, Op::slice))
+  if (const Node* slice = producer_if(graph, id, Op::slice)) {
+    if (const std::optional<ValueId> ahead = slice_ahead(graph, Node(*slice)))
+      return add_reshape(graph, *ahead, dims);
     moved = slice_of_reshape(graph, Node(*slice), dims);
+  }
   const Node* transpose = producer_if(graph, id, Op::transpose);
   if (transpose != nullptr && !is_epilogue(graph, *transpose))
     moved = transpose_of_reshape(graph, Node(*transpose), dims);

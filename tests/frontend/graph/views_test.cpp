@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "frontend/graph/copy.h"
+#include "frontend/graph/interpreter.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite {
@@ -22,6 +24,21 @@ TEST(OwnOperand, IsReadOnceAndNotComputed) {
   EXPECT_EQ(own_weight(turned + "  %n: f32[4,4] = neg(%t)\n" + product), "");
   EXPECT_EQ(own_weight(turned + "  %n: f32[4,4] = neg(%w)\n" + product), "");
   EXPECT_EQ(own_weight("  %t: f32[4,4] = neg(%w)\n" + product), "");
+}
+
+TEST(AddReshape, OfASliceOfATransposeReadsTheSliceAlone) {
+  Graph graph = parse_graph(
+      "graph g(%x: f32[6,4,3,5]) {\n"
+      "  %t: f32[3,6,4,5] = transpose(%x) {perm=[2,0,1,3]}\n"
+      "  %s: f32[1,6,4,5] = slice(%t) {starts=[2,0,0,0], sizes=[1,6,4,5], steps=[1,1,1,1]}\n"
+      "  return %s\n}");
+  Tensor x(DType::f32, {6, 4, 3, 5});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i));
+  const Tensor slice = interpret(graph, {x}).at(0);
+  graph.outputs = {add_reshape(graph, graph.outputs[0], {2, 3, 4, 5})};
+  const Graph used = without_dead_nodes(graph);
+  for (const Node& node : used.nodes()) EXPECT_NE(node.op, Op::transpose);
+  EXPECT_EQ(interpret(used, {x}).at(0).to_int64s(), slice.to_int64s());
 }
 
 }  // namespace
