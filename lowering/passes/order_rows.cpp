@@ -75,6 +75,17 @@ class RowOrderer {
     });
   }
 
+  /// Do readers of a value find it where it lies in another order? What follows it may merge dims that do not lie together,
+  /// as windows of an image do: then it is copied.
+  [[nodiscard]] bool is_read_in_place(ValueId id, const Dims& ordered, const Dims& back) const {
+    return std::ranges::all_of(readers_[id], [&](NodeId reader) {
+      const Node& node = graph_.node(reader);
+      if (works_by_columns(graph_, node, id)) return is_read_in_place(node.outputs[0], ordered, back);
+      const ValueId read = node.op == Op::reshape ? node.outputs[0] : id;
+      return reshape_ahead(ordered, back, graph_.type(read).dims()).has_value();
+    });
+  }
+
   void set(GraphRewriter& rewriter, const Node& node, const Ordered& ordered) {
     Graph& graph = rewriter.graph();
     const ValueId transposed = add_transpose(graph, ordered.product, ordered.back);
@@ -96,11 +107,16 @@ class RowOrderer {
     const Dims sorted = perm;
     perm.insert(perm.end(), x->perm.begin() + static_cast<std::ptrdiff_t>(x->row_dims), x->perm.end());
     rows.push_back(graph.type(weight).dims()[0]);
-    inputs[0] = add_reshape(graph, add_transpose(graph, x->source, perm), rows);
-    Ordered ordered{graph.add(node.op, inputs, {}, node.name), {}};
+    Dims back;
     for (const std::int64_t axis : x->leading())
-      ordered.back.push_back(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin());
-    ordered.back.push_back(static_cast<std::int64_t>(sorted.size()));
+      back.push_back(std::find(sorted.begin(), sorted.end(), axis) - sorted.begin());
+    back.push_back(static_cast<std::int64_t>(sorted.size()));
+    const std::int64_t width = graph.type(weight).dims()[1];
+    Dims result = rows;
+    result.back() = width;
+    if (width > rows.back() && !is_read_in_place(node.outputs[0], result, back)) return false;
+    inputs[0] = add_reshape(graph, add_transpose(graph, x->source, perm), rows);
+    const Ordered ordered{graph.add(node.op, inputs, {}, node.name), back};
     set(rewriter, node, ordered);
     return true;
   }

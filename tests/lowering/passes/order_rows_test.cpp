@@ -51,6 +51,25 @@ TEST(RowOrder, AProductThatIsAnOutputIsLeftAlone) {
   EXPECT_TRUE(same_structure(order_rows(graph), graph));
 }
 
+/// Windows of 2 x 2 pixels, whose rows do not lie in steps.
+TEST(RowOrder, WindowsAreCopiedWhereTheyAreNarrow) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 4, 6, 8}));
+  const ValueId cut = transpose(graph, reshape(graph, x, {2, 2, 2, 3, 2, 8}), {0, 1, 3, 2, 4, 5});
+  const ValueId heads = reshape(graph, dense(graph, reshape(graph, cut, {12, 4, 8}), 24), {12, 4, 3, 8});
+  const ValueId turned = transpose(graph, heads, {2, 0, 1, 3});
+  std::vector<ValueId> inputs;
+  for (std::int64_t i = 0; i < 3; ++i)
+    inputs.push_back(reshape(
+        graph,
+        graph.add(Op::slice, {turned},
+                  {{"starts", Dims{i, 0, 0, 0}}, {"sizes", Dims{1, 12, 4, 8}}, {"steps", Dims{1, 1, 1, 1}}}),
+        {12, 4, 8}));
+  graph.outputs = {graph.add(Op::attention, inputs)};
+  EXPECT_TRUE(same_structure(order_rows(graph), graph)) << "rows of 24 numbers would be copied, not of 8";
+  expect_lowers_faithfully(graph);
+}
+
 Graph patches(const Dims& pads) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({2, 3, 8, 12}));
