@@ -59,7 +59,7 @@ constexpr Pass<Options> table[] = {
      "group normalisation becomes sums over pixels and work on each, which take channels innermost",
      has<Op::layer_norm>},
     {"work_ahead_of_views", fuses, work_ahead_of_views,
-     "pointwise work on a reshaped or transposed result of a convolution comes before the view"},
+     "pointwise work on a reshaped or transposed result of a product comes before the view"},
     {"merge_folds", fuses_innermost,
      [](const Graph& graph, const Options& options) { return merge_folds(graph, options.tf32); },
      "norms and reductions over several dims that lie together fold one"},

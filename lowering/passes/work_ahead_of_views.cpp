@@ -1,11 +1,12 @@
 // Before: y = work(transpose(reshape(conv(x))))
-// After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work. So does that of a norm.
+// After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work. So does that of a norm or a matmul.
 // The same for what is made of such images where their channels lie innermost: the views may then cancel.
 
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/column_work.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
@@ -56,11 +57,15 @@ class Lifter {
 
   /// Is it an image, or of a kernel that does work on its elements, too?
   [[nodiscard]] bool takes_work(ValueId id) const {
-    const NodeId producer = graph_.value(id).producer;
     if (images_[id]) return true;
-    if (producer == no_node) return false;
-    const Op op = graph_.node(producer).op;
-    return op == Op::conv || has_trait(op, OpTrait::row_norm);
+    if (graph_.value(id).producer == no_node) return false;
+    const Node& producer = graph_.node(graph_.value(id).producer);
+    if (producer.op == Op::add)  // of a bias
+      for (const ValueId product : producer.inputs)
+        if (is_own(product) && works_by_columns(graph_, producer, product) &&
+            producer_if(graph_, product, Op::matmul) != nullptr)
+          return true;
+    return producer.op == Op::conv || producer.op == Op::matmul || has_trait(producer.op, OpTrait::row_norm);
   }
 
   /// What the views of a value start from; `views` are they, the last first.

@@ -55,6 +55,20 @@ TEST(WorkAheadOfViews, IsDoneOnANormsResult) {
   expect_lowers_faithfully(graph);
 }
 
+TEST(WorkAheadOfViews, IsDoneOnAProductOfRowsThatBecomesAnImage) {
+  for (const bool has_bias : {false, true}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 35, 8}));
+    ValueId rows = graph.add(Op::matmul, {x, weight(graph, {8, 16})});
+    if (has_bias) rows = graph.add(Op::add, {rows, weight(graph, {16})});
+    const ValueId image = reshape(graph, transpose(graph, rows, {0, 2, 1}), {2, 16, 5, 7});
+    graph.outputs = {conv(graph, graph.add(Op::relu, {image}), 16, 3)};
+    const Graph result = work_ahead_of_views(graph, {});
+    EXPECT_LT(find(result, Op::relu), find(result, Op::transpose));
+    expect_lowers_faithfully(graph);
+  }
+}
+
 TEST(WorkAheadOfViews, LeavesResultsThatOthersRead) {
   Graph graph;
   const ValueId y = tokens(graph, graph.add_input("x", f32({2, 16, 5, 7})), 20, Op::gelu);
