@@ -5,6 +5,7 @@
 #include "lowering/passes/join_batches.h"
 #include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/share_keys.h"
+#include "lowering/passes/split_gates.h"
 
 namespace sylvite {
 namespace {
@@ -44,6 +45,8 @@ constexpr Pass<Options> table[] = {
      "products of many tiny matrices are sums of products of their columns and rows", has<Op::matmul>},
     {"fold_scans", fuses_for_templates, plain<fold_scans>,
      "running sums of few elements are sums, each of those that count", has<Op::cumsum>},
+    {"split_gates", fuses_for_templates, plain<split_gates>,
+     "large products of whose results two halves are worked on together are two products", has<Op::slice>},
     {"convolve_planes",
      [](const Options& options) { return options.fuse && options.image_layout != ImageLayout::dense; },
      [](const Graph& graph, const Options& options) {
