@@ -1,6 +1,7 @@
 #include "lowering/passes/pass_list.h"
 
 #include "lowering/passes/expand_products.h"
+#include "lowering/passes/extend_work.h"
 #include "lowering/passes/fold_scans.h"
 #include "lowering/passes/join_batches.h"
 #include "lowering/passes/lay_small_values.h"
@@ -45,6 +46,9 @@ constexpr Pass<Options> table[] = {
      "products of many tiny matrices are sums of products of their columns and rows", has<Op::matmul>},
     {"fold_scans", fuses_for_templates, plain<fold_scans>,
      "running sums of few elements are sums, each of those that count", has<Op::cumsum>},
+    {"extend_work", fuses_for_templates, plain<extend_work>,
+     "concats of a value's few places as they are and of work on the others are work on all",
+     has<Op::concat>},
     {"split_gates", fuses_for_templates, plain<split_gates>,
      "large products of whose results two halves are worked on together are two products", has<Op::slice>},
     {"convolve_planes",
