@@ -41,7 +41,7 @@ class ChunkForm {
         node_(node),
         problem_(problem),
         chunk_(to_int(chunk)),
-        positions_(to_int(problem.positions)),
+        positions_(problem.open_positions),
         name_(builder.name(problem.anchor)),
         batch_(builder.type(problem.anchor)) {}
 
@@ -63,10 +63,12 @@ class ChunkForm {
   [[nodiscard]] Expr element(ValueId id, const Coordinates& where) const {
     return Halide::cast<float>(builder_.read(id, builder_.broadcast_coordinates(id, where)));
   }
-  [[nodiscard]] bool has_whole_chunks() const { return positions_ % chunk_ == 0; }
+  [[nodiscard]] Extent chunks() const { return ceil_div(positions_, chunk_); }
+  [[nodiscard]] bool has_whole_chunks() const { return chunks() * chunk_ == positions_; }
+  [[nodiscard]] Expr is_position(const Expr& index) const { return index < builder_.extent(positions_); }
   [[nodiscard]] Expr position(const Expr& s, const Expr& i) const { return s * chunk_ + i; }
   [[nodiscard]] Expr inside(const Expr& index) const {
-    return has_whole_chunks() ? index : Halide::min(index, positions_ - 1);
+    return has_whole_chunks() ? index : Halide::min(index, builder_.extent(positions_ - 1));
   }
 
   Func dots() {
@@ -90,7 +92,7 @@ class ChunkForm {
         attention_logit(builder_, node_, dot(batch_.with({i_, d1_, s_})), batch_.at(d1_, inside(index)));
     constexpr float infinity = std::numeric_limits<float>::infinity();
     if (!has_whole_chunks())
-      logit = Halide::min(logit, Halide::select(index < positions_, infinity, -infinity));
+      logit = Halide::min(logit, Halide::select(is_position(index), infinity, -infinity));
     stage(batch_.vars({i_, d1_, s_})) = logit;
     return stage;
   }
@@ -116,7 +118,7 @@ class ChunkForm {
     const Expr index = position(s_, r[0]);
     Expr value = element(problem_.v, batch_.at(inside(index), d0));
     // Probability 0 times an infinity would be NaN.
-    if (!has_whole_chunks()) value = Halide::select(index < positions_, value, 0.0F);
+    if (!has_whole_chunks()) value = Halide::select(is_position(index), value, 0.0F);
     Func stage = builder_.stage(name_ + "_part");
     stage(batch_.vars({d0, d1_, s_})) = 0.0F;
     stage(batch_.vars({d0, d1_, s_})) += power(batch_.with({r[0], d1_, s_})) * value;
@@ -146,9 +148,9 @@ class ChunkForm {
   }
   Func states(const Func& top, const Func& share, const Func& part) {
     const Var d0("d0");
-    Halide::RDom chunks = reduction_domain({ceil_div(positions_, chunk_)});
-    const Expr s = chunks[0];
-    if (const Func seen = alive(); seen.defined()) chunks.where(seen(alive_at(s)) != 0);
+    Halide::RDom domain = open_reduction_domain({builder_.extent(chunks())});
+    const Expr s = domain[0];
+    if (const Func seen = alive(); seen.defined()) domain.where(seen(alive_at(s)) != 0);
     Func stage = builder_.stage(name_ + "_state");
     const std::vector<Expr> place = batch_.with({d0, d1_});
     stage(batch_.vars({d0, d1_})) = Tuple(0.0F, 0.0F, std::numeric_limits<float>::lowest());
@@ -166,7 +168,7 @@ class ChunkForm {
   const Node& node_;
   const AttentionProblem& problem_;
   int chunk_;
-  int positions_;
+  Extent positions_;
   std::string name_;
   BatchVars batch_;
   Var v_{"v"};

@@ -119,14 +119,25 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   return reading;
 }
 
+namespace {
+
+bool rows_are_open(const Kernel& kernel, const AttentionProblem& problem) {
+  if (!kernel.open) return false;
+  const Shape& q = kernel.open->type(problem.q).shape;
+  return !q[q.size() - 2].is_known();
+}
+
+}  // namespace
+
 Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel) {
   constexpr std::int64_t most_rows = 8;
   constexpr std::int64_t least_positions = 16;
-  if (kernel.open) return {{}, "the kernel's sizes are open"};
   Reading<AttentionProblem> reading = read_attention(kernel);
   const AttentionProblem& problem = reading.problem;
   if (!reading.refusal.empty()) return reading;
-  if (problem.rows > most_rows || problem.positions < least_positions)
+  if (rows_are_open(kernel, problem)) return {{}, "the number of its rows is open"};
+  const bool is_short = problem.positions != open_extent && problem.positions < least_positions;
+  if (problem.rows > most_rows || is_short)
     return {{},
             fmt::format("it has {} rows and {} key positions: chunks are for at most {} and at least {}",
                         problem.rows, problem.positions, most_rows, least_positions)};

@@ -196,7 +196,7 @@ struct AttentionProblem {
 /// The mask of an attention where it may hide keys, from all or some rows; else no_value.
 [[nodiscard]] ValueId hiding_mask(const Graph& body, const Node& attention);
 [[nodiscard]] Reading<AttentionProblem> read_attention(const Kernel& kernel);
-/// The same of a few rows; refuses others, open sizes, and what is not whole vectors.
+/// The same of a few rows; refuses others, open rows, and what is not whole vectors.
 [[nodiscard]] Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel);
 
 }  // namespace sylvite

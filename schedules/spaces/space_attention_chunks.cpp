@@ -126,6 +126,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space attention_chunks_space = {"attention_chunks", bind, {}, Space::Open::none};
+const Space attention_chunks_space = {"attention_chunks", bind, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -311,6 +311,18 @@ std::vector<OpenCase> open_cases() {
        "  %v0: f32[2,20,24] = attention(%in0, %in1, %in1) {causal=0, scale=0.2, softcap=0.0}\n  return "
        "%v0\n}\n",
        "", few},
+      {"attention_of_a_row",
+       "graph kernel(%in0: f32[s0,4,1,32], %in1: f32[s0,s1,4,32]) where {s0: 2..15@3, s1: 16..@200} {\n"
+       "  %v0: f32[s0,4,s1,32] = transpose(%in1) {perm=[0,2,1,3]}\n"
+       "  %v1: f32[s0,4,1,32] = attention(%in0, %v0, %v0) {causal=0, scale=0.2, softcap=0.0}\n"
+       "  return %v1\n}\n",
+       "", batches_and_lengths},
+      {"masked_attention_of_few_rows",
+       "graph kernel(%in0: f32[s0,4,3,32], %in1: f32[s0,4,s1,32], %in2: f32[s0,1,1,s1]) "
+       "where {s0: 2..15@3, s1: 16..@200} {\n"
+       "  %v0: f32[s0,4,3,32] = attention(%in0, %in1, %in1, %in2) {causal=0, scale=0.2, softcap=0.0}\n"
+       "  return %v0\n}\n",
+       "", batches_and_lengths},
       {"elementwise_with_broadcasts",
        "graph kernel(%in0: f32[s0,1,s1,s1], %in1: f32[s0,3,1,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,3,s1,s1] = add(%in0, %in1)\n  return %v0\n}\n",
