@@ -58,7 +58,7 @@ class PackedWeights {
   std::map<Source, Slot> sources_;  ///< once they are packed
 };
 
-/// The tensor itself when its bytes are 64-byte aligned, as kernels want, else an aligned copy.
+/// The tensor itself when its bytes are 64-byte aligned, as is fastest, else an aligned copy.
 [[nodiscard]] Tensor aligned(const Tensor& tensor);
 
 }  // namespace sylvite

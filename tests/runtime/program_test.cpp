@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "frontend/passes/store_narrow.h"
+#include "sylvite/graph_text.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
@@ -204,11 +205,42 @@ TEST_F(ProgramErrorsTest, WrongInputsAreNamed) {
   EXPECT_THAT(message_for({Tensor(DType::f64, {2, 3})}), HasSubstr("f64"));
 }
 
-TEST_F(ProgramErrorsTest, UnalignedInputsAreCopied) {
+TEST_F(ProgramErrorsTest, InputsMayLieAtAnyAddress) {
   const std::vector<float> values = {0, 1, -2, 3, -4, 5, -6, 7};
-  const Tensor unaligned(DType::f32, {2, 3}, nullptr, values.data() + 1);
-  const std::vector<Tensor> outputs = built_->program.run({unaligned});
-  EXPECT_THAT(outputs[0].view<float>(), testing::ElementsAre(1, 0, 3, 0, 5, 0));
+  for (const std::size_t offset : {4, 5, 6, 7}) {  // in bytes
+    std::vector<std::byte> bytes(40);
+    std::memcpy(bytes.data() + offset, values.data() + 1, 24);
+    const Tensor unaligned(DType::f32, {2, 3}, nullptr, bytes.data() + offset);
+    const std::vector<Tensor> outputs = built_->program.run({unaligned});
+    EXPECT_THAT(outputs[0].view<float>(), testing::ElementsAre(1, 0, 3, 0, 5, 0));
+  }
+}
+
+/// Vectors that begin anywhere: products, sums, an image in blocks, a transpose.
+TEST(ProgramInputs, AreReadInPlace) {
+  const TemporaryFolder folder;
+  Graph graph = parse_graph(
+      "graph g(%x: f32[1,32,24,40], %w: f32[32,32,3,3], %m: f32[40,48]) {\n"
+      "%c: f32[1,32,24,40] = conv(%x, %w) {dilations=[1,1], groups=1, pads=[1,1,1,1], strides=[1,1]}\n"
+      "%p: f32[1,32,24,48] = matmul(%x, %m)\n%s: f32[1,32,24] = reduce_sum(%x) {axes=[3], keepdims=0}\n"
+      "%t: f32[40,48] = tanh(%m) %u: f32[48,40] = transpose(%t) {perm=[1,0]}\n"
+      "return %c, %p, %s, %u }");
+  std::vector<Tensor> inputs;
+  for (const ValueId id : graph.inputs)
+    inputs.push_back(sample_tensor(DType::f32, graph.type(id).dims(), static_cast<int>(id)));
+  const std::vector<Tensor> expected = interpret(graph, inputs);
+  Built built = build_graph(std::move(graph), test_options(folder.path()));
+  for (const std::size_t shift : {1, 4, 8}) {
+    std::vector<std::vector<float>> rooms;
+    std::vector<Tensor> shifted;
+    for (const Tensor& input : inputs) {
+      std::vector<float>& room = rooms.emplace_back(static_cast<std::size_t>(input.size()) + 16);
+      std::memcpy(room.data() + shift, input.data(), static_cast<std::size_t>(input.byte_size()));
+      shifted.emplace_back(DType::f32, input.dims(), nullptr, room.data() + shift);
+    }
+    const std::vector<Tensor> outputs = built.program.run(shifted);
+    for (std::size_t i = 0; i < expected.size(); ++i) expect_near(outputs.at(i), expected[i]);
+  }
 }
 
 TEST_F(ProgramErrorsTest, ResultsOutliveTheProgramAndLaterRuns) {
