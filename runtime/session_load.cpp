@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -231,6 +232,32 @@ bool grow_guess(ModelSizes& sizes) {
   return true;
 }
 
+/// Makes the sizes 1 that one input alone has, of the last input that has larger ones; false where only the first is left.
+/// Such inputs are states: one element before the first run, and of sizes that follow from the others' after it.
+bool empty_state(ModelSizes& sizes) {
+  std::vector<int> inputs_with(sizes.symbols.size(), 0);
+  const auto for_symbols = [&](const SizedInput& input, const auto& use) {
+    std::set<int> symbols;
+    for (const SizedInput::Axis& axis : input.axes)
+      if (axis.symbol >= 0) symbols.insert(axis.symbol);
+    for (const int symbol : symbols) use(static_cast<std::size_t>(symbol));
+  };
+  for (const SizedInput& input : sizes.inputs)
+    for_symbols(input, [&](std::size_t symbol) { ++inputs_with[symbol]; });
+  for (std::size_t i = sizes.inputs.size(); i-- > 1;) {
+    bool is_changed = false;
+    for_symbols(sizes.inputs[i], [&](std::size_t at) {
+      SizeSymbol& symbol = sizes.symbols[at];
+      const std::int64_t least = std::max<std::int64_t>(symbol.range.low, 1);
+      if (!symbol.is_guessed || inputs_with[at] > 1 || symbol.range.hints.front() <= least) return;
+      symbol.range.hints = {least};
+      is_changed = true;
+    });
+    if (is_changed) return true;
+  }
+  return false;
+}
+
 /// Do its first sizes suit the model? If so, the next import is there.
 bool try_first_sizes(const ParsedModel& model) {
   const Sizes sizes = first_sizes(model.sizes);
@@ -244,12 +271,13 @@ bool try_first_sizes(const ParsedModel& model) {
 }
 
 /// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
-/// window takes 256 samples. Where others do not help either, the usual ones stay, and the error that comes of them.
+/// window takes 256 samples, or have states of sizes of their own. Where others do not help either, the usual ones stay, and
+/// the error that comes of them.
 void fit_guesses(ParsedModel& model) {
   if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
   const ModelSizes usual = model.sizes;
   if (try_first_sizes(model)) return;
-  for (const auto change : {shrink_guess, grow_guess}) {
+  for (const auto change : {empty_state, shrink_guess, grow_guess}) {
     model.sizes = usual;
     while (change(model.sizes))
       if (try_first_sizes(model)) return;

@@ -1,0 +1,51 @@
+// Sizes that nobody gave and that go by names: inputs whose sizes follow from those of others.
+
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+void add_image(onnx::GraphProto& graph, const std::string& name, const std::string& suffix) {
+  add_input(graph, name, {});
+  auto& shape =
+      *graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("batch" + suffix);
+  shape.add_dim()->set_dim_value(3);
+  for (const char* side : {"height", "width"}) shape.add_dim()->set_dim_param(side + suffix);
+}
+
+/// A frame, and states of the frame before it that are of one element at first, as matting networks have them.
+TEST(GuessedSizes, StatesAreOfOneElementAtFirst) {
+  const TemporaryFolder folder;
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_image(graph, "frame", "");
+  add_image(graph, "first_state", "_1");
+  add_image(graph, "second_state", "_2");
+  add_output(graph, "y");
+  add_node(graph, "MaxPool", {"frame"}, {"half"});
+  for (const char* name : {"kernel_shape", "strides"})
+    set_integers(*graph.mutable_node(graph.node_size() - 1), name, {2, 2});
+  add_node(graph, "Shape", {"half"}, {"dims"});
+  add_node(graph, "Expand", {"first_state", "dims"}, {"before"});
+  add_node(graph, "Expand", {"second_state", "dims"}, {"after"});
+  add_node(graph, "Concat", {"half", "before", "after"}, {"y"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 1);
+  const std::string path = folder.path() + "/states.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{1, 224, 224, 1, 1, 1, 1, 1, 1}));
+  CompiledModel compiled = compile(path, test_options(folder.path()));
+  const Tensor frame(DType::f32, {1, 3, 8, 12});
+  const Tensor none(DType::f32, {1, 3, 1, 1});
+  const Tensor state(DType::f32, {1, 3, 4, 6});
+  EXPECT_EQ(compiled.run({frame, none, none}).at(0).dims(), (Dims{1, 9, 4, 6}));
+  EXPECT_EQ(compiled.run({frame, state, state}).at(0).dims(), (Dims{1, 9, 4, 6}));
+}
+
+}  // namespace
+}  // namespace sylvite
