@@ -14,6 +14,7 @@
 #include "benchmarks/cuda_helpers.h"
 #include "benchmarks/cuda_race.h"
 #include "runtime/cuda/template_kernel.h"
+#include "schedules/cuda/attention_gradient.h"
 #include "schedules/cuda/attention_warps.h"
 #include "schedules/cuda/columns.h"
 #include "schedules/cuda/conv.h"
@@ -68,6 +69,34 @@ constexpr Case cases[] = {
     {"wide_attention",
      "(%a: T[4,16,4096,128], %b: T[4,16,4096,128], %c: T[4,16,4096,128]) { %v: T[4,16,4096,128] = "
      "attention(%a, %b, %c) {causal=1} return %v }"},
+    {"attention_by_q",
+     "(%a: T[16,12,512,64], %b: T[16,12,512,64], %c: T[16,12,512,64], %d: T[16,12,512,64], %e: "
+     "f32[16,12,512], %f: f32[16,12,512]) { %v: T[16,12,512,64] = attention_gradient(%a, %b, %c, %d, %e, %f) "
+     "{of=0, causal=1} return %v }"},
+    {"attention_by_k",
+     "(%a: T[16,12,512,64], %b: T[16,12,512,64], %c: T[16,12,512,64], %d: T[16,12,512,64], %e: "
+     "f32[16,12,512], %f: f32[16,12,512]) { %v: T[16,12,512,64] = attention_gradient(%a, %b, %c, %d, %e, %f) "
+     "{of=1, causal=1} return %v }"},
+    {"attention_by_v",
+     "(%a: T[16,12,512,64], %b: T[16,12,512,64], %c: T[16,12,512,64], %d: T[16,12,512,64], %e: "
+     "f32[16,12,512], %f: f32[16,12,512]) { %v: T[16,12,512,64] = attention_gradient(%a, %b, %c, %d, %e, %f) "
+     "{of=2, causal=1} return %v }"},
+    {"attention_by_q_short",
+     "(%a: T[64,12,197,64], %b: T[64,12,197,64], %c: T[64,12,197,64], %d: T[64,12,197,64], %e: "
+     "f32[64,12,197], %f: f32[64,12,197]) { %v: T[64,12,197,64] = attention_gradient(%a, %b, %c, %d, %e, %f) "
+     "{of=0, causal=0} return %v }"},
+    {"attention_by_k_short",
+     "(%a: T[64,12,197,64], %b: T[64,12,197,64], %c: T[64,12,197,64], %d: T[64,12,197,64], %e: "
+     "f32[64,12,197], %f: f32[64,12,197]) { %v: T[64,12,197,64] = attention_gradient(%a, %b, %c, %d, %e, %f) "
+     "{of=1, causal=0} return %v }"},
+    {"attention_by_q_wide",
+     "(%a: T[4,16,2048,128], %b: T[4,16,2048,128], %c: T[4,16,2048,128], %d: T[4,16,2048,128], %e: "
+     "f32[4,16,2048], %f: f32[4,16,2048]) { %v: T[4,16,2048,128] = attention_gradient(%a, %b, %c, %d, %e, "
+     "%f) {of=0, causal=1} return %v }"},
+    {"attention_by_k_wide",
+     "(%a: T[4,16,2048,128], %b: T[4,16,2048,128], %c: T[4,16,2048,128], %d: T[4,16,2048,128], %e: "
+     "f32[4,16,2048], %f: f32[4,16,2048]) { %v: T[4,16,2048,128] = attention_gradient(%a, %b, %c, %d, %e, "
+     "%f) {of=1, causal=1} return %v }"},
     {"transpose", "(%a: T[16384,4096]) { %v: T[4096,16384] = transpose(%a) {perm=[1,0]} return %v }"},
 };
 
@@ -114,6 +143,11 @@ void add_attention(const Kernel& kernel, const Card& card, std::vector<bench::Co
     all.push_back({choice.to_string(), make_attention_warps(reading.problem, choice), {}, 0});
 }
 
+std::vector<CudaAttentionGradientChoice> attention_gradient_choices(
+    const CudaAttentionGradientProblem& problem) {
+  return cuda_attention_gradient_choices(problem, true);
+}
+
 std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   std::vector<bench::Compiled> all;
   Card card;
@@ -133,6 +167,8 @@ std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   add_products(read_cuda_matmul(kernel), card, all);
   add_products(read_cuda_conv(kernel), card, all);
   add_attention(kernel, card, all);
+  add_choices(read_cuda_attention_gradient(kernel), attention_gradient_choices, make_cuda_attention_gradient,
+              all);
   bench::compile(all);
   return all;
 }
@@ -152,6 +188,9 @@ void race(const bench::Helpers& helpers, const Kernel& kernel, const std::vector
     addresses.push_back(memory.back().address());
     bytes += static_cast<double>(memory.back().size());
     helpers.fill(memory.back(), element, static_cast<unsigned>(memory.size()), 1, race.stream);
+    // Sums of attention: so large, about 12, that weights are below 1.
+    if (kernel.kind == KernelClass::attention && element == 4)
+      cuda::driver().fill_bytes(memory.back().address(), 0x41, memory.back().size(), race.stream.get());
   };
   for (const ValueId id : kernel.body.inputs) add(id);
   add(kernel.body.outputs[0]);
@@ -205,7 +244,7 @@ int main(int count, char** arguments) try {
       const std::vector<bench::Compiled> all = compile_choices(kernel);
       const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       fmt::print("{}: {} choices compiled in {:.1f} s\n", name, all.size(), seconds);
-      if (helpers) race(*helpers, kernel, all);
+      if (helpers && !all.empty()) race(*helpers, kernel, all);
       std::fflush(stdout);
     }
   }

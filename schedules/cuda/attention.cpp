@@ -60,17 +60,19 @@ Registers registers_of(const char* array, int count) {
   return result;
 }
 
-std::string multiply_text(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  const int scores = choice.block / 2, results = width_of(problem) / 2;
+}  // namespace
+
+std::string attention_products(DType element, int score_columns, int value_columns) {
+  const int scores = score_columns / 2, results = value_columns / 2;
   const Registers s = registers_of("s", scores), o = registers_of("o", results);
-  const std::string_view type = dtype_name(problem.element);
+  const std::string_view type = dtype_name(element);
   return fmt::format(
              "DEVICE void multiply_scores(float (&s)[{0}], u64 q, u64 k, int add) {{\n"
              "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{5}, 0;\\n\"\n"
              "    \"wgmma.mma_async.sync.aligned.m64n{1}k16.f32.{2}.{2} {{{3}}}, %{0}, %{4}, p, 1, 1, 0, "
              "0;}}\"\n"
              "    : {6}\n    : \"l\"(q), \"l\"(k), \"r\"(add));\n}}\n",
-             scores, choice.block, type, s.names, scores + 1, scores + 2, s.operands) +
+             scores, score_columns, type, s.names, scores + 1, scores + 2, s.operands) +
          fmt::format(
              "DEVICE void multiply_values(float (&o)[{0}], const u32* p, u64 v, int add) {{\n"
              "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{4}, 0;\\n\"\n"
@@ -82,14 +84,15 @@ std::string multiply_text(const CudaAttentionProblem& problem, const CudaAttenti
              results + 3, results + 4);
 }
 
-CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionProblem::Operand& operand,
-                     std::int64_t depth, std::int64_t rows, int box_rows) {
+CudaTensorMap attention_map(const CudaAttentionExtents& extents, DType element,
+                            const CudaAttentionProblem::Operand& operand, std::int64_t depth,
+                            std::int64_t rows, int box_rows) {
   constexpr std::int64_t bytes = 2;
   CudaTensorMap map;
   map.argument = operand.argument;
   map.offset = operand.offset * bytes;
-  map.dtype = problem.element;
-  const std::int64_t dims[4] = {depth, rows, problem.heads / operand.share, problem.batch};
+  map.dtype = element;
+  const std::int64_t dims[4] = {depth, rows, extents.heads / operand.share, extents.batch};
   std::copy_n(dims, 4, map.dims);
   const std::int64_t pitches[3] = {operand.row * bytes, operand.head * bytes, operand.batch * bytes};
   std::copy_n(pitches, 3, map.pitches);
@@ -97,6 +100,8 @@ CudaTensorMap map_of(const CudaAttentionProblem& problem, const CudaAttentionPro
   map.box[1] = box_rows;
   return map;
 }
+
+namespace {
 
 std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
                               const Card& card) {
@@ -285,7 +290,7 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
     throw UnsupportedError("attention {} cannot be made: {}", choice.to_string(), refusal);
   if (is_f32(problem)) return make_f32(problem, choice);
   CudaTemplate result = template_of(problem, choice, false);
-  result.source.text += multiply_text(problem, choice);
+  result.source.text += attention_products(problem.element, choice.block, width_of(problem));
   result.source.text += embedded::cuda_attention;
   LaunchSpec& launch = result.launch;
   const std::int64_t tiles = tiles_of(problem, choice);
@@ -293,10 +298,12 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
       static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
   launch.shape.block[0] = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
   const int queries = rows_of_consumer * choice.consumers;
-  launch.maps = {map_of(problem, problem.q, problem.depth, problem.queries, queries),
-                 map_of(problem, problem.k, problem.depth, problem.keys, choice.block),
-                 map_of(problem, problem.v, problem.value_depth, problem.keys, choice.block),
-                 map_of(problem, problem.out, problem.value_depth, problem.queries, rows_of_consumer)};
+  launch.maps = {
+      attention_map(problem, problem.element, problem.q, problem.depth, problem.queries, queries),
+      attention_map(problem, problem.element, problem.k, problem.depth, problem.keys, choice.block),
+      attention_map(problem, problem.element, problem.v, problem.value_depth, problem.keys, choice.block),
+      attention_map(problem, problem.element, problem.out, problem.value_depth, problem.queries,
+                    rows_of_consumer)};
   return result;
 }
 

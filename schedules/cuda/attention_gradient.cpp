@@ -1,7 +1,9 @@
 #include "schedules/cuda/attention_gradient.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <numbers>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -16,6 +18,7 @@ using Of = AttentionGradientOf;
 using Operand = CudaAttentionProblem::Operand;
 
 constexpr std::int64_t most_depth = 128;
+constexpr std::int64_t slice = 64;  // columns of a tile that lie together, for Hopper
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 
 /// The number of an input that lies densely, as it is read.
@@ -77,14 +80,114 @@ bool rows_are_queries(const CudaAttentionGradientProblem& problem) {
   return problem.of == Of::queries || problem.of == Of::sums;
 }
 
+/// Tensors of which a block has rows, or columns, in shared memory.
+std::int64_t row_operands(const CudaAttentionGradientProblem& problem) {
+  return problem.of == Of::queries || problem.of == Of::keys ? 2 : 1;
+}
+std::int64_t column_operands(const CudaAttentionGradientProblem& problem) {
+  return problem.of == Of::sums ? 1 : 2;
+}
+
 std::int64_t shared_bytes(const CudaAttentionGradientProblem& problem,
                           const CudaAttentionGradientChoice& choice) {
-  const std::int64_t pitch = 2 * round_up(problem.depth, std::int64_t{16}) + 16;
-  const std::int64_t rows = problem.of == Of::queries || problem.of == Of::keys ? 2 : 1;
-  const std::int64_t columns = problem.of == Of::sums ? 1 : 2;
-  const std::int64_t known =
-      rows_are_queries(problem) ? 0 : 2 * 2 * 4 * choice.block;  // two floats of each column
-  return pitch * (rows * 16 * choice.warps + 2 * columns * choice.block) + known;
+  // Two floats of each column: of each stage, or of two blocks of each warpgroup.
+  const std::int64_t copies = choice.hopper ? choice.warps / 2 : choice.stages;
+  const std::int64_t known = rows_are_queries(problem) ? 0 : copies * 2 * 4 * choice.block;
+  const std::int64_t pitch =
+      choice.hopper ? 2 * round_up(problem.depth, slice) : 2 * round_up(problem.depth, std::int64_t{16}) + 16;
+  const std::int64_t rows = row_operands(problem) * 16 * choice.warps;
+  const std::int64_t columns = column_operands(problem) * choice.stages * choice.block;
+  const std::int64_t beside = choice.hopper ? 1024 + 8 * (1 + 2 * choice.stages) : 0;
+  return pitch * (rows + columns) + known + beside;
+}
+
+/// Blocks of columns that leave the least of the last one empty; a block costs as much as a few columns by itself.
+int block_of(std::int64_t columns, std::initializer_list<int> blocks) {
+  constexpr std::int64_t cost_of_block = 8;
+  return *std::ranges::min_element(
+      blocks, {}, [&](int block) { return ceil_div(columns, block) * (block + cost_of_block); });
+}
+
+/// By Hopper's instructions.
+std::vector<CudaAttentionGradientChoice> hopper_choices(const CudaAttentionGradientProblem& problem) {
+  const bool by_query = rows_are_queries(problem);
+  const std::int64_t columns = by_query ? problem.keys : problem.queries;
+  if (problem.depth > slice)
+    return {{true, 4, block_of(columns, {64, 48}), 2, 2}, {true, 8, 64, 2, 1}, {true, 4, 32, 2, 3}};
+  return {{true, 4, block_of(columns, {64, 48}), 2, 4},
+          {true, 8, block_of(columns, {64, 48}), 3, 2},
+          {true, 4, block_of(columns, {64, 80}), 2, 3},
+          {true, 4, block_of(columns, {96, 112, 128}), 2, 2}};
+}
+
+/// What both kernels read.
+std::string constants_text(const CudaAttentionGradientProblem& problem,
+                           const CudaAttentionGradientChoice& choice) {
+  constexpr std::int64_t l2_for_heads = 24 << 20;
+  const bool by_query = rows_are_queries(problem);
+  const std::int64_t bytes_of_head = 2 * 2 * (problem.queries + problem.keys) * problem.depth;
+  std::string text = attention_mask_constants(problem.mask, problem.keys);
+  const auto define = [&](const char* name, std::int64_t value) {
+    text += fmt::format("constexpr int {} = {};\n", name, value);
+  };
+  define("BATCH", problem.batch);
+  define("HEADS", problem.heads);
+  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
+  define("ROW_COUNT", by_query ? problem.queries : problem.keys);
+  define("COLUMN_COUNT", by_query ? problem.keys : problem.queries);
+  define("QUERIES", problem.queries);
+  define("DEPTH", problem.depth);
+  define("OF", static_cast<int>(problem.of));
+  define("CAUSAL", problem.causal ? 1 : 0);
+  define("BLOCK", choice.block);
+  define("WARPS", choice.warps);
+  define("STAGES", choice.stages);
+  define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
+  return text + fmt::format(
+                    "constexpr float SCALE = {:a}f, SUM_SCALE = {:a}f;\ntypedef {} Element;\n"
+                    "struct Arguments {{\n  Element* out;\n  const Element *r1, *r2, *c1, *c2;\n"
+                    "  const float *sums, *products;\n  const Mask* mask;\n}};\n",
+                    static_cast<float>(problem.scale * std::numbers::log2e),
+                    static_cast<float>(problem.scale), dtype_name(problem.element));
+}
+
+/// Of single warps.
+std::string warps_text(const CudaAttentionGradientProblem& problem,
+                       const CudaAttentionGradientChoice& choice) {
+  static constexpr const char* names[] = {"R1", "R2", "C1", "C2"};
+  std::string text = fmt::format("{}{}", embedded::cuda_card, lie_text());
+  const std::array<const Operand*, 4> operands = sides(problem);
+  for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(names[i], *operands[i]);
+  text += lie_text("OUT", problem.out) + constants_text(problem, choice);
+  return text + fmt::format("constexpr int WIDTH = {};\n{}{}", round_up(problem.depth, std::int64_t{16}),
+                            embedded::cuda_attention_slopes, embedded::cuda_attention_gradient);
+}
+
+/// Of Hopper's products.
+std::string hopper_text(const CudaAttentionGradientProblem& problem,
+                        const CudaAttentionGradientChoice& choice) {
+  const std::int64_t result = round_up(problem.depth, std::int64_t{16});
+  return fmt::format("{}{}{}constexpr int WIDTH = {}, RESULT = {};\n{}{}{}", embedded::cuda_card,
+                     embedded::cuda_hopper, constants_text(problem, choice), round_up(problem.depth, slice),
+                     result, attention_products(problem.element, choice.block, static_cast<int>(result)),
+                     embedded::cuda_attention_slopes, embedded::cuda_attention_gradient_hopper);
+}
+
+std::vector<CudaTensorMap> hopper_maps(const CudaAttentionGradientProblem& problem,
+                                       const CudaAttentionGradientChoice& choice) {
+  constexpr int rows_of_group = 64;
+  const std::array<const Operand*, 4> operands = sides(problem);
+  const bool by_query = rows_are_queries(problem);
+  const std::int64_t rows = by_query ? problem.queries : problem.keys;
+  const std::int64_t columns = by_query ? problem.keys : problem.queries;
+  const auto map = [&](const Operand& operand, std::int64_t count, int box) {
+    return operand.argument < 0 ? CudaTensorMap{}
+                                : attention_map(problem, problem.element, operand, problem.depth, count, box);
+  };
+  const Operand out = problem.of == Of::sums ? Operand{.argument = -1} : problem.out;
+  return {map(*operands[0], rows, 16 * choice.warps), map(*operands[1], rows, 16 * choice.warps),
+          map(*operands[2], columns, choice.block), map(*operands[3], columns, choice.block),
+          map(out, rows, rows_of_group)};
 }
 
 }  // namespace
@@ -110,46 +213,41 @@ Reading<CudaAttentionGradientProblem> read_cuda_attention_gradient(const Kernel&
   return {problem, refusal};
 }
 
+std::string CudaAttentionGradientChoice::to_string() const {
+  return fmt::format("{} {}x{} s{} x{}", hopper ? "hopper" : "warps", 16 * warps, block, stages, resident);
+}
+
 std::vector<CudaAttentionGradientChoice> cuda_attention_gradient_choices(
-    const CudaAttentionGradientProblem& problem) {
-  if (problem.depth > 64) return {{4, 32, 2}, {8, 32, 1}, {4, 64, 1}};
-  return {{4, 64, 3}, {8, 64, 1}, {4, 32, 4}, {4, 64, 2}};
+    const CudaAttentionGradientProblem& problem, bool hopper) {
+  std::vector<CudaAttentionGradientChoice> choices;
+  if (hopper) choices = hopper_choices(problem);
+  const std::vector<CudaAttentionGradientChoice> of_warps =
+      problem.depth > 64
+          ? std::vector<CudaAttentionGradientChoice>{{false, 4, 32, 2, 2}, {false, 8, 32, 2, 1}}
+          : std::vector<CudaAttentionGradientChoice>{{false, 4, 64, 2, 3}, {false, 4, 32, 2, 4}};
+  choices.insert(choices.end(), of_warps.begin(), of_warps.end());
+  return choices;
 }
 
 CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& problem,
                                           const CudaAttentionGradientChoice& choice) {
-  constexpr double log2_e = 1.4426950408889634;
-  const bool by_query = rows_are_queries(problem);
-  const std::int64_t rows = by_query ? problem.queries : problem.keys;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = fmt::format("attention_gradient_{}_{}_{}x{}x{}x{}", static_cast<int>(problem.of),
                              dtype_name(problem.element), problem.batch * problem.heads, problem.queries,
                              problem.keys, problem.depth);
-  std::string& text = result.source.text;
-  text = fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, lie_text());
-  const std::array<const Operand*, 4> operands = sides(problem);
-  static constexpr const char* names[] = {"R1", "R2", "C1", "C2"};
-  for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(names[i], *operands[i]);
-  text += lie_text("OUT", problem.out) + attention_mask_constants(problem.mask, problem.keys);
-  text += fmt::format(
-      "constexpr int BATCH = {}, HEADS = {}, ROW_COUNT = {}, COLUMN_COUNT = {}, QUERIES = {}, DEPTH = {}, "
-      "WIDTH = {}, "
-      "OF = {}, BLOCK = {}, WARPS = {}, BLOCKS_PER_MULTIPROCESSOR = {};\nconstexpr bool CAUSAL = {};\n"
-      "constexpr float SCALE = {:a}f, SUM_SCALE = {:a}f;\ntypedef {} Element;\n"
-      "struct Arguments {{\n  Element* out;\n  const Element *r1, *r2, *c1, *c2;\n  const float *sums, "
-      "*products;\n  const Mask* mask;\n}};\n{}",
-      problem.batch, problem.heads, rows, by_query ? problem.keys : problem.queries, problem.queries,
-      problem.depth, round_up(problem.depth, std::int64_t{16}), static_cast<int>(problem.of), choice.block,
-      choice.warps, choice.resident, problem.causal, static_cast<float>(problem.scale * log2_e),
-      static_cast<float>(problem.scale), dtype_name(problem.element), embedded::cuda_attention_gradient);
+  result.source.text =
+      fmt::format("#define KERNEL {}\n{}", launch.entry,
+                  choice.hopper ? hopper_text(problem, choice) : warps_text(problem, choice));
+  const std::int64_t rows = rows_are_queries(problem) ? problem.queries : problem.keys;
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(rows, std::int64_t{16} * choice.warps) * problem.heads * problem.batch);
   launch.shape.block[0] = static_cast<unsigned>(32 * choice.warps);
   launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
   launch.shape.programmatic = true;
+  if (choice.hopper) launch.maps = hopper_maps(problem, choice);
   launch.pointers = {problem.out_argument};
-  for (const Operand* operand : operands) launch.pointers.push_back(operand->argument);
+  for (const Operand* operand : sides(problem)) launch.pointers.push_back(operand->argument);
   launch.pointers.push_back(problem.sums);
   launch.pointers.push_back(problem.products);
   launch.pointers.push_back(problem.mask ? problem.mask->argument : -1);

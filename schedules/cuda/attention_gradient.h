@@ -1,6 +1,8 @@
 #pragma once
-// Gradients of attention, and the sums that they need; see schedules/cuda/attention_gradient.cuh.
+// Gradients of attention, and the sums that they need; see schedules/cuda/attention_slopes.cuh for what is computed,
+// attention_gradient_hopper.cuh and attention_gradient.cuh for how.
 
+#include <string>
 #include <vector>
 
 #include "schedules/cuda/attention.h"
@@ -26,14 +28,18 @@ struct CudaAttentionGradientProblem : CudaAttentionExtents {
 
 /// The numbers that may vary.
 struct CudaAttentionGradientChoice {
-  int warps = 4;   ///< of 16 rows each
-  int block = 64;  ///< columns
-  int resident = 2;
+  bool hopper = false;  ///< products of warpgroups, by Hopper's instructions; else of single warps
+  int warps = 4;        ///< of 16 rows each; with hopper a multiple of 4
+  int block = 64;       ///< columns
+  int stages = 2;       ///< blocks of columns in shared memory
+  int resident = 2;     ///< blocks on a multiprocessor, at least
+
+  [[nodiscard]] std::string to_string() const;
   bool operator==(const CudaAttentionGradientChoice&) const = default;
 };
-/// Choices worth racing, the best guess first. Never empty.
+/// Choices worth racing, the best guess first. Never empty. `hopper`: whether its instructions may be used.
 [[nodiscard]] std::vector<CudaAttentionGradientChoice> cuda_attention_gradient_choices(
-    const CudaAttentionGradientProblem& problem);
+    const CudaAttentionGradientProblem& problem, bool hopper);
 [[nodiscard]] CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& problem,
                                                         const CudaAttentionGradientChoice& choice);
 

@@ -16,6 +16,12 @@ namespace sylvite {
 [[nodiscard]] std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies);
 [[nodiscard]] std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width,
                                                         bool with_lies);
+/// Of `rows` rows, `depth` wide, in boxes of 64 columns.
+[[nodiscard]] CudaTensorMap attention_map(const CudaAttentionExtents& extents, DType element,
+                                          const CudaAttentionProblem::Operand& operand, std::int64_t depth,
+                                          std::int64_t rows, int box_rows);
+/// multiply_scores and multiply_values of attention.cuh: products of a warpgroup with `columns` of scores, and of values.
+[[nodiscard]] std::string attention_products(DType element, int scores, int values);
 /// Strides of a mask as constants, and how it is read.
 [[nodiscard]] std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& mask,
                                                    std::int64_t keys);

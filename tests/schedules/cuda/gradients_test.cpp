@@ -69,8 +69,9 @@ TEST(CudaGradients, OfAttentionCompile) {
     for (const char* text : texts) {
       const Reading<CudaAttentionGradientProblem> reading = read_cuda_attention_gradient(norm_kernel(text));
       ASSERT_EQ(reading.refusal, "") << text;
-      expect_compiles(
-          make_cuda_attention_gradient(reading.problem, cuda_attention_gradient_choices(reading.problem)[0]));
+      for (const bool hopper : {false, true})
+        expect_compiles(make_cuda_attention_gradient(
+            reading.problem, cuda_attention_gradient_choices(reading.problem, hopper)[0]));
     }
   };
   check(attention_gradient_texts);
