@@ -19,6 +19,7 @@
 #include "schedules/cuda/columns.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/grouped.h"
+#include "schedules/cuda/line_gradient.h"
 #include "schedules/cuda/matmul_maps.h"
 #include "schedules/cuda/norm.h"
 #include "schedules/cuda/transpose.h"
@@ -63,6 +64,10 @@ constexpr Case cases[] = {
     {"conv_3x3",
      "(%a: T[32,128,28,28]@c128, %w: T[128,128,3,3]) { %v: T[32,128,28,28]@c128 = conv(%a, %w) "
      "{strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }"},
+    {"first_filter",
+     "(%a: T[128,64,112,112]@c64, %b: T[128,4,229,230]@c4) { %v: f32[264,7,64,32] = filter_gradient(%a, %b) "
+     "{kernel=[7,8], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=264, joined=1} return "
+     "%v }"},
     {"attention",
      "(%a: T[32,12,512,64], %b: T[32,12,512,64], %c: T[32,12,512,64]) { %v: T[32,12,512,64] = attention(%a, "
      "%b, %c) return %v }"},
@@ -134,6 +139,14 @@ void add_products(const Reading<CudaMatmulProblem>& reading, const Card& card,
       all.push_back({"warps " + choice.to_string(), make_cuda_warps(problem, choice), {}, 0});
 }
 
+void add_filter_gradient(const Kernel& kernel, const Card& card, std::vector<bench::Compiled>& all) {
+  add_choices(read_cuda_line_gradient(kernel), cuda_line_gradient_choices, make_cuda_line_gradient, all);
+  const Reading<CudaMatmulProblem> reading = read_cuda_filter_gradient(kernel);
+  if (!reading.refusal.empty()) return;
+  for (const CudaMatmulChoice& choice : cuda_filter_gradient_choices(reading.problem, card))
+    all.push_back({"hopper " + choice.to_string(), make_cuda_matmul(reading.problem, choice, card), {}, 0});
+}
+
 void add_attention(const Kernel& kernel, const Card& card, std::vector<bench::Compiled>& all) {
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   if (!reading.refusal.empty()) return;
@@ -166,6 +179,7 @@ std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);
   add_products(read_cuda_matmul(kernel), card, all);
   add_products(read_cuda_conv(kernel), card, all);
+  add_filter_gradient(kernel, card, all);
   add_attention(kernel, card, all);
   add_choices(read_cuda_attention_gradient(kernel), attention_gradient_choices, make_cuda_attention_gradient,
               all);

@@ -48,6 +48,7 @@ const std::vector<Space>& gpu_space_table() {
       cuda_grouped_space,
       cuda_pool_gradient_space,
       cuda_conv_space,
+      cuda_line_gradient_space,
       cuda_filter_gradient_space,
       cuda_depthwise_gradient_space,
       cuda_warps_conv_space,

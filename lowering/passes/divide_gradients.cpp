@@ -24,6 +24,12 @@ std::int64_t parts_of_channels(const Dims& result) {
   return ceil_div(wanted_blocks, ceil_div(result[2], channels));
 }
 
+/// Parts for filters whose taps of a line are joined, by blocks of threads that have all of the result.
+std::int64_t parts_of_lines(const Dims& result) {
+  constexpr std::int64_t wanted_blocks = 264, outputs = 64;
+  return ceil_div(wanted_blocks, ceil_div(result[2], outputs));
+}
+
 bool divide(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::filter_gradient || node.attributes.integer("parts") != 1) return false;
   constexpr std::int64_t least_pixels = 512;
@@ -31,7 +37,10 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   const Dims result = rewriter.source().type(node.outputs[0]).dims();
   const std::int64_t pixels = checked_product(gradient, "gradient") / std::max<std::int64_t>(gradient[1], 1);
   const bool is_depthwise = node.attributes.integer("groups") > 1;
-  const std::int64_t wanted = is_depthwise ? parts_of_channels(result) : parts_of_products(result);
+  const bool is_joined = node.attributes.integer("joined") != 0;
+  const std::int64_t wanted = is_depthwise ? parts_of_channels(result)
+                              : is_joined  ? parts_of_lines(result)
+                                           : parts_of_products(result);
   const std::int64_t parts = std::min(wanted, pixels / least_pixels);
   if (parts <= 1) return false;
   Attributes attributes = node.attributes;

@@ -33,6 +33,7 @@ constexpr TemplateRow templates[] = {
     {cuda_warps_conv_form, cuda_warps_conv_template, pack_for_cuda_conv, true},
     {cuda_depthwise_form, cuda_depthwise_template, pack_for_cuda_depthwise},
     {cuda_depthwise_gradient_form, cuda_depthwise_gradient_template},
+    {cuda_line_gradient_form, cuda_line_gradient_template},
     {cuda_grouped_form, cuda_grouped_template, pack_for_cuda_grouped},
     {cuda_attention_form, cuda_attention_template},
     {cuda_warps_attention_form, cuda_warps_attention_template},

@@ -27,6 +27,7 @@ extern const std::string_view cuda_columns;                    ///< the column t
 extern const std::string_view cuda_concat;                     ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;                  ///< depthwise convolutions
 extern const std::string_view cuda_depthwise_gradient;         ///< gradients of their filters
+extern const std::string_view cuda_line_gradient;              ///< gradients of filters of few channels
 extern const std::string_view cuda_grouped;                    ///< convolutions of groups on tensor cores
 extern const std::string_view cuda_pool_gradient;              ///< gradients of max poolings
 extern const std::string_view cuda_scatter_rows;               ///< rows added to a table

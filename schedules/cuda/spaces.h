@@ -15,6 +15,7 @@ extern const Space cuda_warps_matmul_space;
 extern const Space cuda_warps_conv_space;
 extern const Space cuda_depthwise_space;
 extern const Space cuda_depthwise_gradient_space;
+extern const Space cuda_line_gradient_space;
 extern const Space cuda_grouped_space;
 extern const Space cuda_attention_space;
 extern const Space cuda_warps_attention_space;

@@ -3,6 +3,7 @@
 #include "schedules/cuda/attention_gradient.h"
 #include "schedules/cuda/depthwise_gradient.h"
 #include "schedules/cuda/grouped.h"
+#include "schedules/cuda/line_gradient.h"
 #include "schedules/cuda/matmul.h"
 #include "schedules/cuda/pool_gradient.h"
 #include "schedules/cuda/scatter_rows.h"
@@ -73,6 +74,12 @@ TEST_F(GpuCudaGradients, OfFiltersAgreeWithTheInterpreter) {
           return make_cuda_matmul(problem, choice, small_card());
         },
         [](const Problem& problem) { return by_type(problem, 1e-2); });
+}
+
+TEST_F(GpuCudaGradients, OfLinesAgreeWithTheInterpreter) {
+  for (const char* text : line_gradient_texts)
+    expect_agrees(Case(text), read_cuda_line_gradient, cuda_line_gradient_choices, make_cuda_line_gradient,
+                  [](const auto&) { return 1e-4; });
 }
 
 TEST_F(GpuCudaGradients, OfDepthwiseFiltersAgreeWithTheInterpreter) {

@@ -17,6 +17,15 @@ inline constexpr const char* filter_gradient_texts[] = {
     R"(graph g(%g: bf16[2,32,9,6]@c32, %x: bf16[2,8,9,14]@c8) { %v: f32[1,1,32,24] = filter_gradient(%g, %x) {kernel=[1,3], strides=[1,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1, joined=1} return %v })",
 };
 
+/// Of few channels, with the taps of a line joined; parts end within lines and images, and outputs are no whole tiles.
+inline constexpr const char* line_gradient_texts[] = {
+    R"(graph g(%g: bf16[3,64,12,13]@c64, %x: bf16[3,4,29,32]@c4) { %v: f32[4,7,64,32] = filter_gradient(%g, %x) {kernel=[7,8], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=4, joined=1} return %v })",
+    R"(graph g(%g: f16[2,24,10,9]@c24, %x: f16[2,4,21,20]@c4) { %v: f32[2,3,24,16] = filter_gradient(%g, %x) {kernel=[3,4], strides=[2,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=2, joined=1} return %v })",
+    R"(graph g(%g: bf16[2,64,5,6]@c64, %x: bf16[2,4,27,32]@c4) { %v: f32[1,11,64,48] = filter_gradient(%g, %x) {kernel=[11,12], strides=[4,4], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1, joined=1} return %v })",
+    R"(graph g(%g: bf16[2,136,9,12]@c136, %x: bf16[2,8,13,14]@c8) { %v: f32[2,3,136,24] = filter_gradient(%g, %x) {kernel=[3,3], strides=[1,1], pads=[0,0,0,0], dilations=[2,1], groups=1, parts=2, joined=1} return %v })",
+    R"(graph g(%g: bf16[2,32,9,6]@c32, %x: bf16[2,8,9,14]@c8) { %v: f32[1,1,32,24] = filter_gradient(%g, %x) {kernel=[1,3], strides=[1,2], pads=[0,0,0,0], dilations=[1,1], groups=1, parts=1, joined=1} return %v })",
+};
+
 inline constexpr const char* depthwise_gradient_texts[] = {
     R"(graph g(%g: bf16[3,72,9,7]@c72, %x: bf16[3,72,9,7]@c72) { %v: f32[1,9,72,1] = filter_gradient(%g, %x) {kernel=[3,3], strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=72, parts=1} return %v })",
     R"(graph g(%g: f16[3,16,9,8]@c16, %x: f16[3,16,17,15]@c16) { %v: f32[3,25,16,1] = filter_gradient(%g, %x) {kernel=[5,5], strides=[2,2], pads=[2,2,2,2], dilations=[1,1], groups=16, parts=3} return %v })",

@@ -38,6 +38,19 @@ TEST(DivideGradients, KeepsTheResult) {
   }
 }
 
+TEST(DivideGradients, DividesJoinedLinesAmongAllBlocks) {
+  Graph graph;
+  const ValueId of = graph.add_input("g", make_type(DType::bf16, {8, 64, 112, 112}));
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {8, 4, 229, 230}));
+  graph.outputs = {graph.add(Op::filter_gradient, {of, x},
+                             {{"kernel", Dims{7, 8}},
+                              {"strides", Dims{2, 2}},
+                              {"pads", Dims{0, 0, 0, 0}},
+                              {"dilations", Dims{1, 1}},
+                              {"joined", std::int64_t{1}}})};
+  EXPECT_EQ(divide_gradients(graph).nodes()[0].attributes.integer("parts"), 8 * 112 * 112 / 512);
+}
+
 TEST(DivideGradients, LeavesManyResultsAndFewPixels) {
   for (const Graph& graph : {gradient(256, 1, 24), gradient(8, 1, 8)})
     EXPECT_TRUE(same_structure(divide_gradients(graph), graph));

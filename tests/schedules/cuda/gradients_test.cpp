@@ -3,6 +3,7 @@
 
 #include "schedules/cuda/attention_gradient.h"
 #include "schedules/cuda/depthwise_gradient.h"
+#include "schedules/cuda/line_gradient.h"
 #include "schedules/cuda/matmul.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/cuda/pool_gradient.h"
@@ -43,6 +44,16 @@ TEST(CudaGradients, OfFiltersCompile) {
     expect_compiles(make_cuda_matmul(
         reading.problem, cuda_filter_gradient_choices(reading.problem, small_card())[0], small_card()));
   }
+}
+
+TEST(CudaGradients, OfLinesCompile) {
+  for (const char* text : line_gradient_texts) {
+    const Reading<CudaMatmulProblem> reading = read_cuda_line_gradient(norm_kernel(text));
+    ASSERT_EQ(reading.refusal, "") << text;
+    expect_compiles(make_cuda_line_gradient(reading.problem, cuda_line_gradient_choices(reading.problem)[0]));
+  }
+  EXPECT_THAT(read_cuda_line_gradient(norm_kernel(filter_gradient_texts[1])).refusal,
+              HasSubstr("not joined"));
 }
 
 TEST(CudaGradients, OfDepthwiseFiltersPoolingsAndTablesCompile) {
@@ -94,6 +105,7 @@ TEST(CudaGradients, ReferencesAgreeWithTheInterpreter) {
     }
   };
   check(filter_gradient_texts);
+  check(line_gradient_texts);
   check(depthwise_gradient_texts);
   check(pool_gradient_texts);
   for (const char* text : attention_gradient_texts) {
