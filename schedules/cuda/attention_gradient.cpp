@@ -125,7 +125,8 @@ std::string constants_text(const CudaAttentionGradientProblem& problem,
                            const CudaAttentionGradientChoice& choice) {
   constexpr std::int64_t l2_for_heads = 24 << 20;
   const bool by_query = rows_are_queries(problem);
-  const std::int64_t bytes_of_head = 2 * 2 * (problem.queries + problem.keys) * problem.depth;
+  const std::int64_t bytes_of_head =
+      4 * (problem.queries + problem.keys) * problem.depth;  // two tensors of each, 16 bits
   std::string text = attention_mask_constants(problem.mask, problem.keys);
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);

@@ -28,7 +28,7 @@ std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaLineGradie
   const std::int64_t meeting =
       choice.sides == all_warps ? 0 : choice.sides * choice.rows / 16 * own_eights(problem, choice) * 512;
   constexpr std::int64_t behind = 16;  // the last row
-  return std::max(2 * choice.chunk * pixel + behind, meeting);
+  return std::max(2 * pixel * choice.chunk + behind, meeting);
 }
 
 bool fits(const CudaMatmulProblem& problem, const CudaLineGradientChoice& choice) {
