@@ -128,6 +128,7 @@ bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
     return id != no_value && source_of(id) == id && source.type(id).shape == shape;
   });
   std::vector<ValueId> inputs;
+  inputs.reserve(node.inputs.size());
   for (const ValueId id : node.inputs) inputs.push_back(id == no_value ? id : source_of(id));
   if (!is_whole || inputs == node.inputs) return false;
   rewriter.replace(node, node.op, rewriter.mapped(inputs), node.attributes);

@@ -170,7 +170,9 @@ class BodyJoiner {
       if (!input) return false;
       inputs.push_back(*input);
     }
-    if (suggest_) suggest_types(node.op, inputs, *attributes);
+    if (suggest_)
+      for (const TensorType& type : types_of(node.op, inputs, *attributes))
+        for (const Extent& extent : type.shape) suggest_(extent);
     std::vector<Value> outputs;
     for (const ValueId id : node.outputs) {
       std::optional<TensorType> type = joined_type(id);
@@ -183,13 +185,14 @@ class BodyJoiner {
     return true;
   }
 
-  /// What the operation makes of joined inputs. Where its rule wants numbers, nothing is known.
-  void suggest_types(Op op, const std::vector<ValueId>& inputs, const Attributes& attributes) const {
+  /// What the operation makes of joined inputs; nothing where its rule wants numbers.
+  [[nodiscard]] std::vector<TensorType> types_of(Op op, const std::vector<ValueId>& inputs,
+                                                 const Attributes& attributes) const {
     Symbols symbols;
     try {
-      for (const TensorType& type : op_info(op).infer(op, result_.types(inputs), attributes, symbols))
-        for (const Extent& extent : type.shape) suggest_(extent);
+      return op_info(op).infer(op, result_.types(inputs), attributes, symbols);
     } catch (const Error&) {
+      return {};
     }
   }
 

@@ -193,7 +193,8 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
         for (const int cluster : {1, 2, 4, 8}) {
           const int threads = lanes * deep;
           // What is under way fills half of the registers.
-          const bool fits = threads * unroll <= 8192 && threads * unroll * vector * folds <= 32768;
+          const bool fits =
+              threads * unroll <= 8192 && std::int64_t{threads} * unroll * vector * folds <= 32768;
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               std::int64_t{lanes} * vector % cluster != 0)
             continue;

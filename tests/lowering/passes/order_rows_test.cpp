@@ -59,6 +59,7 @@ TEST(RowOrder, WindowsAreCopiedWhereTheyAreNarrow) {
   const ValueId heads = reshape(graph, dense(graph, reshape(graph, cut, {12, 4, 8}), 24), {12, 4, 3, 8});
   const ValueId turned = transpose(graph, heads, {2, 0, 1, 3});
   std::vector<ValueId> inputs;
+  inputs.reserve(3);
   for (std::int64_t i = 0; i < 3; ++i)
     inputs.push_back(reshape(
         graph,
