@@ -226,6 +226,7 @@ TEST(ProgramInputs, AreReadInPlace) {
       "%t: f32[40,48] = tanh(%m) %u: f32[48,40] = transpose(%t) {perm=[1,0]}\n"
       "return %c, %p, %s, %u }");
   std::vector<Tensor> inputs;
+  inputs.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs)
     inputs.push_back(sample_tensor(DType::f32, graph.type(id).dims(), static_cast<int>(id)));
   const std::vector<Tensor> expected = interpret(graph, inputs);

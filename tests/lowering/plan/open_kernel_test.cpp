@@ -124,7 +124,7 @@ TEST(OpenKernel, ConstantsThatCountAreSizes) {
 }
 
 TEST(OpenKernel, ConstantsAreSizesOnlyWhereTheyAreExactlyThat) {
-  const auto extent = [](Tensor constant) {
+  const auto extent = [](const Tensor& constant) {
     const std::optional<ConstantExtent> found = constant_extent(constant);
     return !found ? "none" : (found->is_inverse ? "1/" : "") + std::to_string(found->extent);
   };
