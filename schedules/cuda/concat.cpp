@@ -65,15 +65,60 @@ ValueId computed_output(const Graph& body) {
   return output;
 }
 
-std::string place_text(const CudaConcatProblem& problem) {
-  std::string text = "DEVICE const Element* place_of(const Arguments& a, long long row, int column) {\n";
+/// What divides the columns of every part, where runs of an open kernel give them; 0 where they are known.
+std::int64_t open_unit(const Kernel& kernel, const CudaGroups& groups) {
+  if (!kernel.open) return 0;
+  const Shape& shape = kernel.open->type(kernel.open->node(kernel.anchor).outputs[0]).shape;
+  std::int64_t unit = 1;
+  bool is_open = false;
+  for (std::size_t i = groups.last; i < groups.dims.size(); ++i) {
+    const Extent& extent = shape.at(groups.order.empty() ? i : groups.order[i]);
+    is_open = is_open || !extent.is_known();
+    if (i > groups.last && extent.is_known()) unit *= extent.known();
+  }
+  return is_open ? unit : 0;
+}
+
+/// Parts whose columns runs give lie row by row, and nothing else is read then.
+std::string refuse_apart(const CudaConcatProblem& problem) {
   std::int64_t begin = 0;
   for (const CudaConcatProblem::Part& part : problem.parts) {
-    const std::string condition =
-        &part == &problem.parts.back() ? "" : fmt::format("if (column < {}) ", part.end);
-    text += fmt::format("  {}return {} + {}ll * row + (column - {});\n", condition,
-                        part.of.of.first("a." + part.of.of.name), part.of.row, begin);
+    const std::int64_t columns = part.end - begin;
     begin = part.end;
+    if (!part.of.digits.empty() || part.of.of.offset != 0 || (part.of.row != columns && problem.rows > 1))
+      return "rows that runs give lie apart";
+  }
+  return problem.epilogue_operands.empty() ? "" : "work on columns that runs give reads more";
+}
+
+/// Members of Extents that say where parts end, but for the last.
+std::vector<std::string> end_names(const CudaConcatProblem& problem) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i + 1 < problem.parts.size(); ++i) names.push_back(fmt::format("end{}", i));
+  return names;
+}
+
+/// C for a part's pointer to an element of a row.
+std::string part_text(const CudaConcatProblem& problem, std::size_t number) {
+  const CudaConcatProblem::Part& part = problem.parts[number];
+  const std::string first = part.of.of.first("a." + part.of.of.name);
+  if (problem.unit == 0) {
+    const std::int64_t begin = number == 0 ? 0 : problem.parts[number - 1].end;
+    return fmt::format("{} + {}ll * row + (column - {})", first, part.of.row, begin);
+  }
+  const std::string begin = number == 0 ? "0" : fmt::format("e.end{}", number - 1);
+  const std::string end = number + 1 == problem.parts.size() ? "e.columns" : fmt::format("e.end{}", number);
+  return fmt::format("{} + ({} - {}) * row + (column - {})", first, end, begin, begin);
+}
+
+std::string place_text(const CudaConcatProblem& problem) {
+  std::string text =
+      "DEVICE const Element* place_of(const Arguments& a, long long row, int column) {\n"
+      "  const Extents e = extents_of(a);\n";
+  for (std::size_t i = 0; i < problem.parts.size(); ++i) {
+    const bool is_last = i + 1 == problem.parts.size();
+    text += fmt::format("  {}return {};\n", is_last ? "" : fmt::format("if (column < e.end{}) ", i),
+                        part_text(problem, i));
   }
   return text + "}\n";
 }
@@ -84,7 +129,7 @@ std::string finish_text(const CudaConcatProblem& problem, int vector) {
   return fmt::format(
       "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
       "#pragma unroll\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-      "  store_vector(a.out + row * COLUMNS + column, x);\n}}\n",
+      "  store_vector(a.out + row * extents_of(a).columns + column, x);\n}}\n",
       loads, call_text(problem.epilogue, "epilogue", "x[j]"));
 }
 
@@ -101,6 +146,10 @@ std::vector<const CudaOperand*> all_operands(const CudaConcatProblem& problem) {
 std::int64_t CudaConcatProblem::vector() const {
   const std::int64_t size = std::max<std::int64_t>(static_cast<std::int64_t>(dtype_size(element)), 2);
   std::int64_t vector = 16 / size;
+  if (unit > 0) {
+    while (unit % vector != 0) vector /= 2;
+    return vector;
+  }
   const auto fits = [&](const Part& part) {
     return part.end % vector == 0 && part.of.row % vector == 0 && part.of.of.offset % vector == 0;
   };
@@ -136,6 +185,8 @@ Reading<CudaConcatProblem> read_cuda_concat(const Kernel& kernel) {
   if (refusal.empty())
     refusal = read_work(body, node.outputs[0], output, groups, "epilogue", problem.out != DType::f32,
                         problem.epilogue, problem.epilogue_operands);
+  problem.unit = open_unit(kernel, groups);
+  if (refusal.empty() && problem.unit > 0) refusal = refuse_apart(problem);
   if (refusal.empty() && type.element_count() > most_elements) refusal = "it is large";
   return {problem, refusal};
 }
@@ -159,16 +210,19 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open}};
+  const std::vector<std::string> ends = end_names(problem);
+  std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
+                                     {"columns", problem.columns, problem.unit > 0}};
+  for (std::size_t i = 0; i < ends.size(); ++i)
+    extents.push_back({ends[i].c_str(), problem.parts[i].end, problem.unit > 0});
   launch.entry = entry_name(fmt::format("concat_{}", problem.parts.size()), problem.is_open,
                             {problem.rows, problem.columns});
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int COLUMNS = {}, VECTOR = {}, ITEMS = {}, THREADS = {};\n"
+      "constexpr int VECTOR = {}, ITEMS = {}, THREADS = {};\n"
       "typedef {} Element;\ntypedef {} Out;\n",
-      problem.columns, vector, choice.items, choice.threads, dtype_name(problem.element),
-      dtype_name(problem.out));
+      vector, choice.items, choice.threads, dtype_name(problem.element), dtype_name(problem.out));
   result.source.text += arguments_text(operands, extents) + problem.epilogue.function + place_text(problem) +
                         finish_text(problem, vector) + std::string(embedded::cuda_concat);
   const std::int64_t vectors = problem.rows * problem.columns / vector;

@@ -18,7 +18,8 @@ struct CudaConcatProblem {
   };
   std::vector<Part> parts;
   std::int64_t rows = 0, columns = 0;
-  bool is_open = false;         ///< runs give the rows
+  bool is_open = false;   ///< runs give the rows
+  std::int64_t unit = 0;  ///< 0: columns are known; else runs give them, and this divides those of each part
   DType element = DType::bf16;  ///< of the parts
   DType out = DType::bf16;
   int out_argument = 0;

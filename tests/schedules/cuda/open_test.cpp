@@ -125,10 +125,32 @@ constexpr Case cases[] = {
     {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
 };
 
+/// Boxes of two images' pixels, behind each other.
+Kernel boxes(std::int64_t first, std::int64_t second) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[2,{0},6], %b: bf16[2,{1},6]) {{ %v: bf16[2,{2},6] = concat(%a, %b) "
+                  "{{axis=1}} %s: bf16[2,{2},6] = sigmoid(%v) return %s }}",
+                  first, second, first + second));
+}
+
+TEST(CudaOpen, ConcatsHaveColumnsOfARun) {
+  const Kernel open = generalize(boxes(100, 40), boxes(120, 33), Sharing::on_device).value();
+  const Candidate candidate = default_candidate(open, hopper());
+  ASSERT_EQ(candidate.form.name, "cuda_concat");
+  const CudaTemplate first = cuda_template_of(open, candidate).value();
+  const CudaTemplate other = cuda_template_of(as_case(open, boxes(70, 61)).value(), candidate).value();
+  EXPECT_EQ(first.source.text, other.source.text);
+  EXPECT_THAT(first.source.text, testing::HasSubstr("constexpr int VECTOR = 2,")) << "6 columns a box";
+  EXPECT_THAT(first.launch.numbers, testing::ElementsAre(2, 840, 600));
+  EXPECT_THAT(other.launch.numbers, testing::ElementsAre(2, 786, 420));
+  if (cuda::missing_nvrtc().empty()) EXPECT_NE(cuda::compile_cuda(first).image, "");
+}
+
 TEST(CudaOpen, OneTextServesARange) {
   for (const Case& each : cases) {
     SCOPED_TRACE(each.name);
-    const std::optional<Kernel> open = generalize(each.at(each.first), each.at(each.second), Sharing::on_device);
+    const std::optional<Kernel> open =
+        generalize(each.at(each.first), each.at(each.second), Sharing::on_device);
     ASSERT_TRUE(open);
     const Candidate candidate = default_candidate(*open, hopper());
     EXPECT_EQ(candidate.form.name, each.form);
