@@ -23,8 +23,8 @@ Axis axis_at(bool of_image, std::size_t position, std::size_t rank) {
 }
 
 /// nullopt where the lists differ in length.
-std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& lists, bool of_image,
-                                              const JoinExtent& join) {
+std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& lists, const JoinExtent& join,
+                                              const std::function<Axis(std::size_t)>& axis_of) {
   const std::size_t rank = lists[0]->size();
   if (std::ranges::any_of(lists, [&](const Dims* dims) { return dims->size() != rank; })) return std::nullopt;
   std::vector<Extent> result;
@@ -33,7 +33,7 @@ std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& li
     Dims extents;
     extents.reserve(lists.size());
     for (const Dims* dims : lists) extents.push_back((*dims)[i]);
-    std::optional<Extent> extent = join(extents, axis_at(of_image, i, rank));
+    std::optional<Extent> extent = join(extents, axis_of(i));
     if (!extent) return std::nullopt;
     result.push_back(std::move(*extent));
   }
@@ -123,7 +123,10 @@ class BodyJoiner {
     std::vector<const Dims*> lists;
     lists.reserve(bodies_.size());
     for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));
-    return join_lists(lists, has_image_, join_);
+    const bool is_around = name == "low" || name == "high" || name == "starts";
+    return join_lists(lists, join_, [&](std::size_t i) {
+      return is_around ? Axis::none : axis_at(has_image_, i, lists[0]->size());
+    });
   }
 
   [[nodiscard]] std::optional<Attributes> joined_attributes(std::size_t number) const {
@@ -226,7 +229,8 @@ std::optional<TensorType> join_types(const std::vector<const TensorType*>& types
     if (type->dtype != result.dtype || type->layout != result.layout) return std::nullopt;
     lists.push_back(&dims.emplace_back(type->dims()));
   }
-  const std::optional<std::vector<Extent>> shape = join_lists(lists, has_image, join);
+  const std::optional<std::vector<Extent>> shape =
+      join_lists(lists, join, [&](std::size_t i) { return axis_at(has_image, i, lists[0]->size()); });
   if (!shape) return std::nullopt;
   if (result.layout.channel_block != 0 && !shape->at(1).is_known()) return std::nullopt;
   result.shape.assign(shape->begin(), shape->end());

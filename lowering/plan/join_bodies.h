@@ -14,7 +14,8 @@ namespace sylvite {
 enum class Axis : std::uint8_t {
   any,
   lines,  ///< of images with their channels in blocks, as in kernels that have such
-  pixels
+  pixels,
+  none  ///< elements ahead of a slice, or around what is padded; may be 0
 };
 
 /// What one extent is in each body -> the expression that stands for it; nullopt: there is none.

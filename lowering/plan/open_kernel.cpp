@@ -30,12 +30,15 @@ class Generalizer {
     if (a == b) return a;
     const std::tuple key{a, b, axis};
     if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
+    const bool is_around = axis == Axis::none;
     const auto class_at = [&](std::int64_t extent) {
+      if (is_around) return SizeClass{0, INT64_MAX};
       return sharing_ == Sharing::on_device ? device_class(extent) : class_of(axis, extent);
     };
     const SizeClass range = class_at(a);
-    const bool is_possible = sharing_ == Sharing::of_first ? a > 1 && b > 1 : a > 0 && range == class_at(b);
-    if (!is_possible) return std::nullopt;
+    const std::int64_t least = is_around ? 0 : sharing_ == Sharing::of_first ? 2 : 1;
+    const bool is_shared = sharing_ == Sharing::of_first || range == class_at(b);
+    if (a < least || b < least || !is_shared) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());
     table_[name] = {range.low, range.high, {a}};
     return symbols_[key] = Extent::symbol(name);

@@ -18,7 +18,8 @@ enum class Sharing : std::uint8_t {
 };
 
 /// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
-/// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values. nullopt when they differ in
+/// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values; what is padded or sliced off
+/// may be any number. nullopt when they differ in
 /// more than extents, or not at all, or when two extents have no class in common.
 [[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second,
                                                Sharing sharing = Sharing::on_host);

@@ -357,6 +357,15 @@ std::vector<OpenCase> open_cases() {
        "%v0\n}\n",
        "",
        {{{"s0", 2}, {"s1", 16}, {"s2", 19}}, {{"s0", 5}, {"s1", 33}, {"s2", 36}}}},
+      {"pad_by_open_amounts",
+       "graph kernel(%in0: f32[s0,24]) where {s0: 16..@20, s1: 16..@23, s2: 0..@1, s3: 0..@2} {\n"
+       "  %v0: f32[s1,24] = pad(%in0) {high=[s3,0], interior=[], low=[s2,0], mode=\"constant\"}\n"
+       "  %v1: f32[s1,24] = relu(%v0)\n  return %v1\n}\n",
+       "",
+       {{{"s0", 20}, {"s1", 23}, {"s2", 1}, {"s3", 2}},
+        {{"s0", 16}, {"s1", 16}, {"s2", 0}, {"s3", 0}},
+        {{"s0", 40}, {"s1", 47}, {"s2", 0}, {"s3", 7}},
+        {{"s0", 33}, {"s1", 64}, {"s2", 31}, {"s3", 0}}}},
       {"running_sum",
        "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1] = cumsum(%in0) {axis=1, exclusive=1, reverse=1}\n  return %v0\n}\n",

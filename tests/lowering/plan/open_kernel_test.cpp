@@ -97,6 +97,24 @@ TEST(OpenKernel, PixelsHaveClassesOfTheirOwn) {
   EXPECT_EQ(line_class(3), (SizeClass{2, 3}));
 }
 
+/// x[1,rows,8] with rows ahead and behind.
+Kernel padded(std::int64_t rows, std::int64_t low, std::int64_t high) {
+  Graph body;
+  const ValueId x = body.add_input("x", f32({1, rows, 8}));
+  body.outputs = {body.add(Op::pad, {x}, {{"low", Dims{0, low, 0}}, {"high", Dims{0, high, 0}}})};
+  return make_kernel(body, {false});
+}
+
+TEST(OpenKernel, BordersMayBeAnyNumber) {
+  const std::optional<Kernel> open = generalize(padded(20, 1, 0), padded(37, 1, 3));
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->text, HasSubstr("where {s0: 16..@20, s1: 0..@0, s2: 16..@21}"));
+  EXPECT_EQ(parse_kernel(open->text).text, open->text);
+  EXPECT_TRUE(as_case(*open, padded(50, 1, 2)));
+  EXPECT_FALSE(as_case(*open, padded(50, 2, 2))) << "it was equal in both";
+  EXPECT_FALSE(generalize(padded(20, 1, 0), padded(37, 1, -3))) << "that cuts off";
+}
+
 /// The mean of each channel of x[1,16,lines,pixels], times `scale`.
 Kernel mean(std::int64_t lines, std::int64_t pixels, float scale = 1) {
   Graph body;
