@@ -55,6 +55,13 @@ def milliseconds(run):
     return (time.perf_counter() - start) * 1e3
 
 
+def block(run):
+    """The median of a few runs in a row, once the other side's threads have stopped to spin."""
+    time.sleep(0.1)
+    run()
+    return statistics.median(milliseconds(run) for _ in range(3))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model")
@@ -62,7 +69,7 @@ def main():
     parser.add_argument("--count", type=int, default=40)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--time", action="store_true")
     args = parser.parse_args()
     ranges = dict(each.split("=") for each in args.dims.split(","))
@@ -87,7 +94,7 @@ def main():
         worst = max(worst, max(of_largest for _, of_largest in pairs))
         line = f"{sizes}: {compiled} kernels, first {first[-1]:.1f} ms, {max(of_largest for _, of_largest in pairs):.1e} of the largest"
         if args.time:
-            runs = [(milliseconds(lambda: model(given)), milliseconds(lambda: peer(given))) for _ in range(args.rounds)]
+            runs = [(block(lambda: model(given)), block(lambda: peer(given))) for _ in range(args.rounds)]
             ratios.append(statistics.median(theirs for _, theirs in runs) / statistics.median(ours for ours, _ in runs))
             line += f", {ratios[-1]:.2f}"
         print(line, flush=True)
