@@ -58,14 +58,16 @@ DEVICE void multiply_pixels(Sums& sums, u32 rows, u32 columns, int first, int la
   const u32 row = rows + (lane / 16 * 8 + lane % 8) * ROW_PITCH + lane / 8 % 2 * 16;
 #pragma unroll
   for (int r = 0; r < SIXTEENS; r++) load_matrices<true, 4>(row + 32 * r, a[r]);
-  const u32 column = columns + lane % 16 * COLUMN_PITCH_BYTES + (first + lane / 16) * 16;
+  const u32 column = columns + lane % 16 * COLUMN_PITCH_BYTES + first * 16;
 #pragma unroll
   for (int c = 0; c < OWN; c += 2) {
     if (EIGHTS % SIDES != 0 && first + c >= EIGHTS) break;
     u32 b[4];
-    // The second eight may be those of a neighbour, or lie behind the row: they are not used then.
-    if (c + 1 < OWN) load_matrices<true, 4>(column + 16 * c, b);
-    else load_matrices<true, 2>(column - lane / 16 * 16 + 16 * c, b);
+    // The second eight may be those of a neighbour, which are not used. Behind an odd row would lie the next one, or a stage that
+    // is being filled: the first eight are read twice then.
+    const int second = EIGHTS % 2 == 0 || first + c + 1 < EIGHTS ? lane / 16 : 0;
+    if (c + 1 < OWN) load_matrices<true, 4>(column + 16 * (c + second), b);
+    else load_matrices<true, 2>(column + 16 * c, b);
 #pragma unroll
     for (int r = 0; r < SIXTEENS; r++) {
       multiply(Element{}, sums[r][c], a[r], b[0], b[1]);
