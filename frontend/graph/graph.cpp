@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/infer.h"
 #include "frontend/ops/op_table.h"
 
 namespace sylvite {
@@ -58,7 +59,6 @@ std::string Graph::unique_name(const std::string& wanted) const {
 }
 
 ValueId Graph::add_value(Value value) {
-  constexpr int most_dims = 64;  // as numpy and PyTorch; each costs time in every stage
   if (value.type.rank() > most_dims) {
     throw UnsupportedError("value '{}' has {} dims; {} are supported", value.name, value.type.rank(),
                            most_dims);

@@ -107,6 +107,7 @@ void require_parameter_dtype(const TensorType& x, const TensorType& parameter, s
 [[nodiscard]] bool multiplies_by_channel(const TensorType& filters, const Attributes& attributes);
 
 /// No attribute or extent may be larger, so that sums and products of a few of them cannot overflow.
+inline constexpr int most_dims = 64;  ///< as numpy and PyTorch; each costs time in every stage
 inline constexpr std::int64_t extent_limit = std::int64_t{1} << 31;
 
 }  // namespace sylvite

@@ -65,7 +65,7 @@ OutputTypes infer_extents(Op, InputTypes, const Attributes& attributes, Symbols&
   const Shape values = checked_shape(attributes, "values");
   if (values.is_known()) throw ModelError("extents without a symbol are a constant");
   const std::int64_t rank = attributes.integer("rank");
-  if (rank != 1 && (values.size() != 1 || rank < 0))
+  if (rank != 1 && (values.size() != 1 || rank < 0 || rank > most_dims))
     throw ModelError("{} extents have no rank of {}", values.size(), rank);
   const DType dtype = parse_dtype(attributes.string("dtype"));
   if (!is_number(dtype) || (attributes.integer("inverse") != 0 && !is_float(dtype)))

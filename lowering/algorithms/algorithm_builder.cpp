@@ -199,10 +199,15 @@ ReducedDims AlgorithmBuilder::reduce_over(const TensorType& type, const std::vec
 }
 
 Expr AlgorithmBuilder::number_of_run(const Node& extents) const {
-  const Halide::Type type = compute_type_of(this->type(extents.outputs[0]).dtype);
-  const Expr number = extent(extents.attributes.extents("values").at(0));
-  if (extents.attributes.integer("inverse") == 0) return Halide::cast(type, number);
-  return Halide::cast(type, Expr(1.0) / Halide::cast<double>(number));
+  const std::vector<Extent> values = extents.attributes.extents("values");
+  if (values.size() != 1)
+    throw UnsupportedError("{} extents in a kernel, which has one element", values.size());
+  const DType dtype = type(extents.outputs[0]).dtype;
+  const Halide::Type computed = compute_type_of(dtype);
+  const Expr number = extent(values[0]);
+  if (extents.attributes.integer("inverse") == 0) return Halide::cast(computed, number);
+  const Expr inverse = Halide::cast(computed, Expr(1.0) / Halide::cast<double>(number));
+  return is_converted_to_store(dtype) ? from_storage(to_storage(inverse, dtype), dtype) : inverse;
 }
 
 Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {

@@ -291,6 +291,13 @@ std::vector<OpenCase> open_cases() {
        "  %c0: f32[] = extents() {dtype=\"f32\", inverse=1, rank=0, values=[s1]}\n"
        "  %v1: f32[s0] = mul(%v0, %c0)\n  return %v1\n}\n",
        "", batches_and_lengths},
+      {"inverses_in_16_bits",
+       "graph kernel(%in0: f32[s0,8]) where {s0: 16..@20} {\n"
+       "  %c0: bf16[] = extents() {dtype=\"bf16\", inverse=1, rank=0, values=[s0]}\n"
+       "  %v0: f32[] = cast(%c0) {to=\"f32\"}\n"
+       "  %v1: f32[s0,8] = mul(%in0, %v0)\n  return %v1\n}\n",
+       "",
+       {{{"s0", 20}}, {{"s0", 49}}, {{"s0", 1000}}}},
       {"largest_of_open_columns",
        "graph kernel(%in0: f32[s0,s1,24]) where {s0: 2..15@3, s1: 16..@64} {\n"
        "  %v0: f32[s0,24] = reduce_max(%in0) {axes=[1], keepdims=0}\n  return %v0\n}\n",

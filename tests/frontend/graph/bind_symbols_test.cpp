@@ -48,6 +48,7 @@ TEST(BindSymbols, ExtentsAreConstantsOfTheirType) {
   EXPECT_EQ(bound("f32[]", R"(, dtype="f32", rank=0)").as_double(0), 49);
   EXPECT_EQ(bound("f32[1,1]", R"(, dtype="f32", inverse=1, rank=2)").as_double(0), 1.0F / 49);
   EXPECT_THROW((void)bound("i64[1]", ", inverse=1"), ModelError) << "no integer";
+  EXPECT_THROW((void)bound("i64[1]", ", rank=1000000000000"), ModelError);
   EXPECT_THROW((void)bound("f32[1]", R"(, dtype="bool")"), ModelError);
 }
 
