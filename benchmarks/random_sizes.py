@@ -18,8 +18,7 @@ import onnx
 import sylvite
 
 import peers
-
-RELATIVE, OF_LARGEST = 1e-3, 1e-4
+from check_open_sizes import difference, draw, ports
 
 
 def parse_range(text):
@@ -30,23 +29,8 @@ def parse_range(text):
     return [size for size in range(int(low), int(high or low) + 1) if size % int(multiple or 1) == 0]
 
 
-def draw(inputs, sizes, seed):
-    numbers = np.random.default_rng(seed)
-    drawn = {}
-    for value in inputs:
-        tensor = value.type.tensor_type
-        shape = [sizes[dim.dim_param] if dim.dim_param else dim.dim_value for dim in tensor.shape.dim]
-        dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-        drawn[value.name] = (numbers.standard_normal(shape) if dtype.kind == "f" else numbers.integers(0, 2, shape)).astype(dtype)
-    return drawn
-
-
-def difference(actual, expected):
-    """Of the worst element, as a share of what is allowed; and of the largest element."""
-    expected = expected.astype(np.float64)
-    largest = max(np.abs(expected).max(initial=0), 1e-30)
-    apart = np.abs(actual - expected)
-    return float((apart / (RELATIVE * np.abs(expected) + OF_LARGEST * largest)).max(initial=0)), float(apart.max(initial=0) / largest)
+def of_largest(actual, expected):
+    return float(np.abs(actual - expected).max(initial=0) / max(np.abs(expected).max(initial=0), 1e-30))
 
 
 def milliseconds(run):
@@ -74,25 +58,26 @@ def main():
     args = parser.parse_args()
     ranges = dict(each.split("=") for each in args.dims.split(","))
     sizes_of = {name: parse_range(text) for name, text in ranges.items()}
-    inputs = onnx.load(args.model, load_external_data=False).graph.input
+    inputs, _ = ports(onnx.load(args.model, load_external_data=False))
     options = {"compile.threads": args.threads, "db.enabled": False}
     model = sylvite.compile(args.model, dims=ranges, options=options)
     peer = peers.load_onnxruntime(args.model, args.threads, "f32")
     pick = random.Random(args.seed)
     wrong, compiling, ratios, worst, first = 0, 0, [], 0.0, []
-    for number in range(args.count):
+    for _ in range(args.count):
         sizes = {name: pick.choice(all_of) for name, all_of in sizes_of.items()}
-        given = draw(inputs, sizes, number)
+        given = draw(inputs, sizes)
         before = model.report["compiled"]
         first.append(milliseconds(lambda: model(given)))
         compiled = model.report["compiled"] - before
         compiling += compiled > 0
         outputs = model(given)
         outputs = list(outputs.values()) if isinstance(outputs, dict) else list(outputs)
-        pairs = [difference(*pair) for pair in zip(outputs, peer(given))]
-        wrong += max(share for share, _ in pairs) > 1
-        worst = max(worst, max(of_largest for _, of_largest in pairs))
-        line = f"{sizes}: {compiled} kernels, first {first[-1]:.1f} ms, {max(of_largest for _, of_largest in pairs):.1e} of the largest"
+        pairs = list(zip(outputs, peer(given)))
+        wrong += max(difference(*pair) for pair in pairs) > 1
+        apart = max(of_largest(*pair) for pair in pairs)
+        worst = max(worst, apart)
+        line = f"{sizes}: {compiled} kernels, first {first[-1]:.1f} ms, {apart:.1e} of the largest"
         if args.time:
             runs = [(block(lambda: model(given)), block(lambda: peer(given))) for _ in range(args.rounds)]
             ratios.append(statistics.median(theirs for _, theirs in runs) / statistics.median(ours for ours, _ in runs))

@@ -13,6 +13,7 @@
 
 namespace sylvite {
 
+/// What numbers of the model's plans are expressions of.
 [[nodiscard]] std::vector<FitSymbol> fit_symbols(const ModelSizes& model);
 
 /// Thread safety: one thread at a time.

@@ -34,6 +34,13 @@ bool is_alike(const Plan& a, const Plan& b) {
          have_same_names(a.states, b.states);
 }
 
+/// What type rules say of it is part of what `fit` knows from now on.
+std::optional<Graph> joined_body(const std::vector<const Graph*>& bodies, ExtentFit& fit) {
+  return join_bodies(
+      bodies, [&](const Dims& extents, Axis) { return fit.of(extents); },
+      [&](const Extent& extent) { fit.suggest(extent); });
+}
+
 }  // namespace
 
 /// Walks the samples side by side. Throws NotJoined.
@@ -105,7 +112,7 @@ class SymbolicPlan::Joiner {
       bodies.push_back(&kernel.body);
     }
     if (is_same) return;
-    added.body = join_bodies(bodies, join_, suggest_);
+    added.body = joined_body(bodies, fit_);
     if (!added.body) throw NotJoined();
     result_.plan_.kernels[number] = Kernel();
   }
@@ -153,7 +160,6 @@ class SymbolicPlan::Joiner {
   const std::vector<PlanSample>& samples_;
   ExtentFit fit_;
   JoinExtent join_ = [this](const Dims& extents, Axis) { return fit_.of(extents); };
-  SuggestExtent suggest_ = [this](const Extent& extent) { fit_.suggest(extent); };
   SymbolicPlan result_;
 };
 
@@ -225,14 +231,12 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory) const
 }
 
 void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit) {
-  const JoinExtent join = [&](const Dims& extents, Axis) { return fit.of(extents); };
-  const SuggestExtent suggest = [&](const Extent& extent) { fit.suggest(extent); };
   for (std::size_t i = 0; i < samples[0].plan->launches.size(); ++i) {
     std::vector<const Graph*> bodies;
     bodies.reserve(samples.size());
     for (const auto& [sizes, plan] : samples)
       bodies.push_back(&plan->kernels.at(static_cast<std::size_t>(plan->launches.at(i).kernel)).body);
-    (void)join_bodies(bodies, join, suggest);
+    (void)joined_body(bodies, fit);
   }
 }
 

@@ -84,12 +84,18 @@ class BoxPlans {
     if (!found) throw UnsupportedError("the model has other kernels at " + describe(samples_.sizes(), sizes));
     return plan = std::make_shared<const Plan>(std::move(*found));
   }
+  const std::string& classes_at(const Sizes& sizes) {
+    std::string& text = classes_[sizes];
+    if (text.empty()) text = kernel_classes(*at(sizes));
+    return text;
+  }
 
  private:
   Samples& samples_;
   std::string structure_;
   std::optional<SymbolicPlan> symbolic_;
   std::map<Sizes, std::shared_ptr<const Plan>> made_;
+  std::map<Sizes, std::string> classes_;
 };
 
 /// The programs of one box, in which the model has the same kernels but for the sizes that they are for.
@@ -116,7 +122,7 @@ class BoxCover {
       plans_.clear();
       for (const Sizes& sizes : grid_.points()) plans_.push_back(plans_of_.at(sizes));
       check_alike(plans_, *greatest);
-      if (!made.insert(kernel_classes(*plans_of_.at(*uncovered))).second)
+      if (!made.insert(plans_of_.classes_at(*uncovered)).second)
         throw UnsupportedError("kernels are for other sizes at " + describe(samples_.sizes(), *uncovered));
       programs_.push_back(program_for(*uncovered, covered));
       uncovered = find_uncovered();
@@ -128,10 +134,10 @@ class BoxCover {
  private:
   /// For sizes as `wanted` has them.
   CoveredBox program_for(const Sizes& wanted, const std::vector<CoveredBox>& covered) {
-    const std::string classes = kernel_classes(*plans_of_.at(wanted));
+    const std::string& classes = plans_of_.classes_at(wanted);
     std::vector<std::size_t> group;
-    for (std::size_t i = 0; i < plans_.size(); ++i)
-      if (kernel_classes(*plans_[i]) == classes) group.push_back(i);
+    for (std::size_t i = 0; i < grid_.points().size(); ++i)
+      if (plans_of_.classes_at(grid_.points()[i]) == classes) group.push_back(i);
     const auto first =
         std::ranges::find_if(group, [&](std::size_t i) { return grid_.points()[i] == wanted; });
     std::swap(*first, group.front());
