@@ -1,12 +1,15 @@
 #include "frontend/build/resize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -46,81 +49,137 @@ std::int64_t nearest_index(const ResizeRule& rule, double position) {
   throw ModelError("nearest_mode '{}' is unknown", rule.nearest_mode);
 }
 
-/// Adds the weights of one output element to its row over the inputs; elements beyond the ends count as the
-/// ends.
-void fill_row(const ResizeRule& rule, const ResizeAxis& axis, double position, std::span<double> row) {
+/// An input that an output element takes a share of.
+struct Tap {
+  std::int64_t input = 0;
+  double weight = 0;
+};
+
+/// What one output element is the sum of, without what counts nothing; elements beyond the ends count as the ends.
+std::vector<Tap> taps_at(const ResizeRule& rule, const ResizeAxis& axis, double position) {
   const auto last = axis.from - 1;
-  const auto at = [&](std::int64_t i) -> double& {
-    return row[static_cast<std::size_t>(std::clamp<std::int64_t>(i, 0, last))];
-  };
   const double stretch = rule.is_antialias ? std::min(axis.scale, 1.0) : 1.0;
   const double reach = (rule.mode == "linear" ? 1 : 2) / stretch;
   const auto first = static_cast<std::int64_t>(std::floor(position - reach)) + 1;
   const auto end = static_cast<std::int64_t>(std::ceil(position + reach));
+  std::vector<Tap> taps;  // in the order of their inputs
   double total = 0;
   for (std::int64_t i = first; i < std::max(end, first + 1); ++i) {
     const double d = (static_cast<double>(i) - position) * stretch;
     const double weight =
         rule.mode == "linear" ? std::max(1 - std::abs(d), 0.0) : cubic_kernel(d, rule.cubic_a);
     if (rule.excludes_outside && (i < 0 || i > last)) continue;
-    at(i) += weight;
+    const std::int64_t input = std::clamp<std::int64_t>(i, 0, last);
+    if (taps.empty() || taps.back().input != input) taps.push_back({input, 0});
+    taps.back().weight += weight;
     total += weight;
   }
-  for (double& weight : row) weight /= total;
-}
-
-/// The inputs that each output element is a weighted sum of: `count` of them for each.
-struct Taps {
-  std::int64_t count = 0;
-  std::vector<std::int64_t> inputs;  ///< [count][to]
-  std::vector<double> weights;
-};
-
-/// The entries of `matrix` [to, from] that are not zero. Rows that have fewer repeat their first input with
-/// weight 0, which reads nothing that the row does not read anyway.
-Taps taps_of(std::span<const double> matrix, const ResizeAxis& size) {
-  const auto from = static_cast<std::size_t>(size.from);
-  const auto to = static_cast<std::size_t>(size.to);
-  std::vector<std::vector<std::size_t>> used(to);
-  std::size_t count = 1;
-  for (std::size_t i = 0; i < to; ++i) {
-    for (std::size_t j = 0; j < from; ++j)
-      if (matrix[i * from + j] != 0) used[i].push_back(j);
-    count = std::max(count, used[i].size());
-  }
-  Taps taps;
-  taps.count = static_cast<std::int64_t>(count);
-  for (std::size_t t = 0; t < count; ++t) {
-    for (std::size_t i = 0; i < to; ++i) {
-      const bool is_used = t < used[i].size();
-      const std::size_t input = is_used ? used[i][t] : used[i].empty() ? 0 : used[i].front();
-      taps.inputs.push_back(static_cast<std::int64_t>(input));
-      taps.weights.push_back(is_used ? matrix[i * from + input] : 0);
-    }
-  }
+  for (Tap& tap : taps) tap.weight /= total;
+  std::erase_if(taps, [](const Tap& tap) { return tap.weight == 0; });
   return taps;
 }
 
-/// Sums of neighbours, so that a NaN or an infinity stays where ONNX has it: a product with the matrix would
-/// spread it over the whole axis.
-Sym sum_of_taps(Sym x, int axis, const Taps& taps, std::int64_t to) {
+double checked_position(const ResizeRule& rule, const ResizeAxis& axis, std::int64_t i) {
+  const double position = source_position(rule, axis, static_cast<double>(i));
+  if (!(std::abs(position) <= 1e15))
+    throw ModelError("element {} of an axis stands at {} of the input", i, position);
+  return position;
+}
+
+std::vector<std::vector<Tap>> all_taps(const ResizeRule& rule, const ResizeAxis& axis) {
+  std::vector<std::vector<Tap>> all;
+  all.reserve(static_cast<std::size_t>(axis.to));
+  for (std::int64_t i = 0; i < axis.to; ++i)
+    all.push_back(taps_at(rule, axis, checked_position(rule, axis, i)));
+  return all;
+}
+
+Tensor nearest_inputs(const ResizeRule& rule, const ResizeAxis& axis) {
+  std::vector<std::int64_t> inputs;
+  inputs.reserve(static_cast<std::size_t>(axis.to));
+  for (std::int64_t i = 0; i < axis.to; ++i)
+    inputs.push_back(
+        std::clamp<std::int64_t>(nearest_index(rule, checked_position(rule, axis, i)), 0, axis.from - 1));
+  return Tensor::vector_i64(inputs);
+}
+
+/// Number `tap` of `count` of each output element: the input, or its weight. Elements that have fewer repeat their first
+/// input with weight 0, which reads nothing that they do not read anyway.
+struct TapTable {
+  std::size_t tap = 0, count = 1;
+  bool is_weight = false;
+  DType dtype = DType::f32;  ///< of weights
+};
+
+Tensor tap_table(const ResizeRule& rule, const ResizeAxis& axis, const TapTable& table) {
+  Tensor made(table.is_weight ? table.dtype : DType::i64, {axis.to});
+  std::int64_t at = 0;
+  for (const std::vector<Tap>& taps : all_taps(rule, axis)) {
+    if (taps.size() > table.count) throw UnsupportedError("a resized element has {} inputs", taps.size());
+    const Tap tap = table.tap < taps.size() ? taps[table.tap] : Tap{taps.empty() ? 0 : taps[0].input, 0};
+    if (table.is_weight)
+      made.set_double(at++, tap.weight);
+    else
+      made.set_int64(at++, tap.input);
+  }
+  return made;
+}
+
+using MakeTable = std::function<Tensor(const ResizeRule&, const ResizeAxis&)>;
+
+/// A constant that follows from the extents of the axis: with this scale, or with the one that follows from them.
+Sym size_table(GraphBuilder& b, const std::string& name, const ResizeRule& rule, const ResizeAxis& axis,
+               const MakeTable& make) {
+  const std::string words = fmt::format("resize {} {} {} {} {:a} {} {} roi {:a} {:a}", name, rule.mode,
+                                        rule.transform, rule.nearest_mode, rule.cubic_a, rule.is_antialias,
+                                        rule.excludes_outside, axis.roi_start, axis.roi_end);
+  std::vector<TableReading> readings;
+  using Scale = std::function<double(double from, double to)>;
+  const auto add = [&](const std::string& of_scale, const Scale& scale) {
+    if (scale(static_cast<double>(axis.from), static_cast<double>(axis.to)) != axis.scale) return;
+    const auto at = [rule, axis, make, scale](const Dims& numbers) {
+      ResizeAxis other = axis;
+      other.from = numbers.at(0);
+      other.to = numbers.at(1);
+      other.scale = scale(static_cast<double>(other.from), static_cast<double>(other.to));
+      return make(rule, other);
+    };
+    readings.push_back({words + of_scale, {axis.from, axis.to}, at});
+  };
+  add(fmt::format(" scale {:a}", axis.scale), [scale = axis.scale](double, double) { return scale; });
+  add(" ratio", [](double from, double to) { return to / from; });
+  add(" f32 ratio", [](double from, double to) { return static_cast<float>(to) / static_cast<float>(from); });
+  return b.constant(make_size_table(std::move(readings)));
+}
+
+/// Sums of neighbours, so that a NaN or an infinity stays where ONNX has it: a product with a matrix would spread it over
+/// the whole axis.
+Sym sum_of_taps(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size, std::size_t count) {
   GraphBuilder& b = x.builder();
   Dims dims(static_cast<std::size_t>(x.rank()), 1);
-  dims[static_cast<std::size_t>(axis)] = to;
+  dims[static_cast<std::size_t>(axis)] = size.to;
+  const auto table = [&](std::size_t tap, bool is_weight) {
+    const TapTable wanted{tap, count, is_weight, x.dtype()};
+    const std::string name =
+        fmt::format("{} of {} {}", tap, count, is_weight ? dtype_name(wanted.dtype) : "inputs");
+    return size_table(b, name, rule, size, [wanted](const ResizeRule& of, const ResizeAxis& at) {
+      return tap_table(of, at, wanted);
+    });
+  };
   Sym sum;
-  for (std::int64_t t = 0; t < taps.count; ++t) {
-    const auto first = static_cast<std::ptrdiff_t>(t * to);
-    const auto last = first + static_cast<std::ptrdiff_t>(to);
-    const std::vector<std::int64_t> inputs(taps.inputs.begin() + first, taps.inputs.begin() + last);
-    const std::vector<double> weights(taps.weights.begin() + first, taps.weights.begin() + last);
-    const Sym part = gather(x, b.integers(inputs), axis) * b.reals(x.dtype(), dims, weights);
-    sum = t == 0 ? part : sum + part;
+  for (std::size_t tap = 0; tap < count; ++tap) {
+    const Sym part = gather(x, table(tap, false), axis) * reshape(table(tap, true), dims);
+    sum = tap == 0 ? part : sum + part;
   }
   return sum;
 }
 
 /// For the many neighbours of an antialiasing filter.
-Sym product_with_matrix(Sym x, int axis, const std::vector<double>& matrix, const ResizeAxis& size) {
+Sym product_with_matrix(Sym x, int axis, const std::vector<std::vector<Tap>>& taps, const ResizeAxis& size) {
+  std::vector<double> matrix(static_cast<std::size_t>(size.to * size.from), 0);
+  for (std::size_t i = 0; i < taps.size(); ++i)
+    for (const Tap& tap : taps[i])
+      matrix[i * static_cast<std::size_t>(size.from) + static_cast<std::size_t>(tap.input)] = tap.weight;
   Dims dims = x.dims();
   const std::int64_t outer = checked_product(Dims(dims.begin(), dims.begin() + axis), "resize");
   const std::int64_t inner = checked_product(Dims(dims.begin() + axis + 1, dims.end()), "resize");
@@ -132,15 +191,33 @@ Sym product_with_matrix(Sym x, int axis, const std::vector<double>& matrix, cons
                  dims);
 }
 
-/// What `matrix` [to, from] makes of one axis. Sums are made in f32 or wider.
-Sym interpolate_axis(Sym x, int axis, const std::vector<double>& matrix, const ResizeAxis& size) {
-  constexpr std::int64_t most_taps = 4;  // of linear and cubic interpolation
+/// Sums are made in f32 or wider.
+Sym interpolate_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
+  constexpr std::size_t most_taps = 4;  // of linear and cubic interpolation
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
-  const Taps taps = taps_of(matrix, size);
+  const std::vector<std::vector<Tap>> taps = all_taps(rule, size);
+  std::size_t count = 1;
+  for (const std::vector<Tap>& each : taps) count = std::max(count, each.size());
   const Sym wide = cast(x, dtype);
-  const Sym y = taps.count <= most_taps ? sum_of_taps(wide, axis, taps, size.to)
-                                        : product_with_matrix(wide, axis, matrix, size);
+  const Sym y = count <= most_taps ? sum_of_taps(wide, axis, rule, size, count)
+                                   : product_with_matrix(wide, axis, taps, size);
   return cast(is_float(x.dtype()) ? y : apply(Op::round, y), x.dtype());
+}
+
+/// Where elements of a crop stand outside the input, the value that is said for them.
+Sym with_outside(Sym y, int axis, const ResizeRule& rule, const ResizeAxis& size) {
+  std::vector<double> outside;
+  bool is_extrapolated = false;
+  for (std::int64_t i = 0; i < size.to; ++i) {
+    const double position = checked_position(rule, size, i);
+    const bool is_outside = position < 0 || position > static_cast<double>(size.from - 1);
+    is_extrapolated = is_extrapolated || is_outside;
+    outside.push_back(is_outside ? 1 : 0);
+  }
+  if (!is_extrapolated) return y;
+  Dims dims(static_cast<std::size_t>(y.rank()), 1);
+  dims[static_cast<std::size_t>(axis)] = size.to;
+  return where(cast(y.builder().reals(DType::f32, dims, outside), DType::boolean), rule.extrapolation, y);
 }
 
 }  // namespace
@@ -150,37 +227,13 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
     throw UnsupportedError("an axis is resized from {} to {} elements", size.from, size.to);
   // Few inputs make a small table, but each output's neighbours take time to find.
   x.builder().reserve_table({2, rule.mode == "nearest" ? 2 : std::max<std::int64_t>(size.from, 4), size.to});
-  const bool has_roi = rule.transform == "tf_crop_and_resize" && (size.roi_start != 0 || size.roi_end != 1);
-  if (size.from == size.to && size.scale == 1 && !has_roi) return x;
   const bool is_cropped = rule.transform == "tf_crop_and_resize";
-  const bool is_nearest = rule.mode == "nearest";
-  std::vector<double> matrix(is_nearest ? 0 : static_cast<std::size_t>(size.to * size.from), 0);
-  std::vector<double> outside;
-  std::vector<std::int64_t> nearest;
-  bool is_extrapolated = false;
-  for (std::int64_t i = 0; i < size.to; ++i) {
-    const double position = source_position(rule, size, static_cast<double>(i));
-    if (!(std::abs(position) <= 1e15))
-      throw ModelError("element {} of axis {} stands at {} of the input", i, axis, position);
-    if (is_cropped) {
-      const bool is_outside = position < 0 || position > static_cast<double>(size.from - 1);
-      is_extrapolated = is_extrapolated || is_outside;
-      outside.push_back(is_outside ? 1 : 0);
-    }
-    if (is_nearest) {
-      nearest.push_back(std::clamp<std::int64_t>(nearest_index(rule, position), 0, size.from - 1));
-    } else {
-      const auto row = static_cast<std::size_t>(i * size.from);
-      fill_row(rule, size, position, std::span(matrix).subspan(row, static_cast<std::size_t>(size.from)));
-    }
-  }
-  GraphBuilder& b = x.builder();
-  const Sym y = is_nearest ? gather(x, b.integers(nearest), axis) : interpolate_axis(x, axis, matrix, size);
-  if (!is_extrapolated) return y;
-  Dims mask_dims(static_cast<std::size_t>(x.rank()), 1);
-  mask_dims[static_cast<std::size_t>(axis)] = size.to;
-  const Sym mask = cast(b.reals(DType::f32, mask_dims, outside), DType::boolean);
-  return where(mask, rule.extrapolation, y);
+  const bool has_roi = is_cropped && (size.roi_start != 0 || size.roi_end != 1);
+  if (size.from == size.to && size.scale == 1 && !has_roi) return x;
+  const Sym y = rule.mode == "nearest"
+                    ? gather(x, size_table(x.builder(), "nearest", rule, size, nearest_inputs), axis)
+                    : interpolate_axis(x, axis, rule, size);
+  return is_cropped ? with_outside(y, axis, rule, size) : y;
 }
 
 }  // namespace sylvite

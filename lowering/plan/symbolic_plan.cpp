@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/bind_symbols.h"
+#include "frontend/values/size_table.h"
 #include "lowering/plan/join_bodies.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/open_kernel.h"
@@ -137,24 +138,59 @@ class SymbolicPlan::Joiner {
           type([&](const Plan& plan) -> const TensorType& { return (plan.*ports)[i].type; });
   }
 
-  /// The longest of all, of which others are the first bytes.
   void add_weight(std::size_t i) {
     const auto at = [&](const PlanSample& sample) -> const Tensor& { return sample.plan->weights[i]; };
-    const Tensor& longest = at(*std::ranges::max_element(
-        samples_, {}, [&](const PlanSample& sample) { return at(sample).byte_size(); }));
     std::vector<TensorType> types;
     types.reserve(samples_.size());
-    for (const PlanSample& sample : samples_) {
-      types.push_back(at(sample).type());
-      if (!begins(longest, at(sample))) throw NotJoined();
-    }
+    for (const PlanSample& sample : samples_) types.push_back(at(sample).type());
     std::vector<const TensorType*> all;
     all.reserve(types.size());
     for (const TensorType& each : types) all.push_back(&each);
     const std::optional<TensorType> joined = join_types(all, false, join_);
     if (!joined) throw NotJoined();
+    SymbolicWeight& added = result_.weights_.emplace_back();
+    added.dims.assign(joined->shape.begin(), joined->shape.end());
+    const Tensor& longest = at(*std::ranges::max_element(
+        samples_, {}, [&](const PlanSample& sample) { return at(sample).byte_size(); }));
     result_.plan_.weights[i] = longest;
-    result_.weights_.emplace_back(joined->shape.begin(), joined->shape.end());
+    const bool are_first_bytes =
+        std::ranges::all_of(samples_, [&](const PlanSample& sample) { return begins(longest, at(sample)); });
+    if (!are_first_bytes && !add_rule(i, added)) throw NotJoined();
+  }
+
+  /// The rule by which all samples have this weight; false where there is none.
+  bool add_rule(std::size_t i, SymbolicWeight& added) {
+    std::vector<TableReadings> tables;
+    for (const PlanSample& sample : samples_) {
+      tables.push_back(readings_of(sample.plan->weights[i]));
+      if (tables.back() == nullptr) return false;
+    }
+    for (const TableReading& reading : *tables[0]) {
+      std::optional<std::vector<Extent>> numbers = numbers_of(tables, reading);
+      if (!numbers) continue;
+      added.numbers = std::move(*numbers);
+      added.make = reading.make;
+      return true;
+    }
+    return false;
+  }
+
+  /// Of tables that can all be read by the rule of `reading`.
+  std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& tables,
+                                                const TableReading& reading) {
+    std::vector<Dims> numbers(reading.numbers.size());  // of each sample
+    for (const TableReadings& table : tables) {
+      const auto same = std::ranges::find(*table, reading.rule, &TableReading::rule);
+      if (same == table->end()) return std::nullopt;
+      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].push_back(same->numbers.at(i));
+    }
+    std::vector<Extent> result;
+    for (const Dims& values : numbers) {
+      const std::optional<Extent> found = fit_.of(values);
+      if (!found) return std::nullopt;
+      result.push_back(*found);
+    }
+    return result;
   }
 
   const std::vector<PlanSample>& samples_;
@@ -181,7 +217,7 @@ class SymbolicPlan::Maker {
     for (std::size_t i = 0; i < plan.loops.size(); ++i) plan.loops[i].trips = symbolic_.trips_[i].at(values_);
     for (std::vector<Port>* ports : {&plan.inputs, &plan.outputs, &plan.states})
       for (Port& port : *ports) bind(port.type);
-    for (std::size_t i = 0; i < plan.weights.size(); ++i) cut(plan.weights[i], symbolic_.weights_[i]);
+    for (std::size_t i = 0; i < plan.weights.size(); ++i) set_weight(plan.weights[i], symbolic_.weights_[i]);
     place_buffers(plan, reuse_memory);
     verify(plan);
     return plan;
@@ -200,17 +236,24 @@ class SymbolicPlan::Maker {
       buffer.window = {symbolic.stride.at(values_), symbolic.phase.at(values_), symbolic.period.at(values_)};
   }
 
-  /// To its first bytes.
-  void cut(Tensor& weight, const std::vector<Extent>& shape) const {
-    Dims dims;
-    dims.reserve(shape.size());
-    for (const Extent& extent : shape) dims.push_back(extent.at(values_));
+  [[nodiscard]] Dims at_sizes(const std::vector<Extent>& extents) const {
+    Dims numbers;
+    numbers.reserve(extents.size());
+    for (const Extent& extent : extents) numbers.push_back(extent.at(values_));
+    return numbers;
+  }
+
+  void set_weight(Tensor& weight, const SymbolicWeight& symbolic) const {
+    const Dims dims = at_sizes(symbolic.dims);
+    if (symbolic.make) {
+      weight = symbolic.make(at_sizes(symbolic.numbers)).reshaped(dims);
+      return;
+    }
     if (dims == weight.dims()) return;
     if (checked_product(dims, "a weight") > weight.size())
       throw UnsupportedError("a table of the model, {}, is longer at these sizes", weight.type().to_string());
     const auto kept = std::make_shared<const Tensor>(weight);
-    weight = Tensor(weight.dtype(), std::move(dims), std::shared_ptr<const void>(kept, kept->data()),
-                    kept->data());
+    weight = Tensor(weight.dtype(), dims, std::shared_ptr<const void>(kept, kept->data()), kept->data());
   }
 
   const SymbolicPlan& symbolic_;

@@ -2,6 +2,7 @@
 // A plan whose numbers are expressions of a model's sizes, found by comparing plans that were lowered at different sizes: no
 // pass of lowering needs to know of symbols.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,8 @@ struct PlanSample {
 class SymbolicPlan {
  public:
   /// nullopt where the samples are too few (see ExtentFit), differ in more than numbers, or have a number that is no
-  /// polynomial of the sizes. Weights are equal, or the first bytes of the longest. REQUIRES a sample at least.
+  /// polynomial of the sizes. Weights are equal, or the first bytes of the longest, or tables of one rule (size_table.h).
+  /// REQUIRES a sample at least.
   [[nodiscard]] static std::optional<SymbolicPlan> of(const std::vector<FitSymbol>& symbols,
                                                       const std::vector<PlanSample>& samples);
 
@@ -41,6 +43,12 @@ class SymbolicPlan {
     Extent phase;
     Extent period;
   };
+  struct SymbolicWeight {
+    std::vector<Extent> dims;
+    std::vector<Extent> numbers;  ///< of the rule that makes it
+    std::function<Tensor(const Dims&)> make =
+        {};  ///< none: it is the first bytes of the longest of the samples
+  };
   class Joiner;
   class Maker;
 
@@ -48,8 +56,8 @@ class SymbolicPlan {
   Plan plan_;  ///< types with symbols; other numbers are those of the first sample
   std::vector<SymbolicKernel> kernels_;
   std::vector<SymbolicBuffer> buffers_;
-  std::vector<Extent> trips_;                 ///< per loop
-  std::vector<std::vector<Extent>> weights_;  ///< their dims
+  std::vector<Extent> trips_;  ///< per loop
+  std::vector<SymbolicWeight> weights_;
 };
 
 /// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common.

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "frontend/build/resize.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
@@ -52,6 +53,25 @@ Graph image(const Dims& at) {
   return graph;
 }
 
+/// An image at `scale` times its size, lines and columns by different rules, then at the size that it had.
+Graph resized(const Dims& at, double scale) {
+  Graph graph;
+  GraphBuilder b(graph);
+  Sym x = b.input("x", DType::f32, {1, 4, at[0], at[1]});
+  const auto to = [&](std::int64_t from) {
+    return static_cast<std::int64_t>(static_cast<double>(from) * scale);
+  };
+  const ResizeRule linear{.mode = "linear"}, cubic{.mode = "cubic"}, nearest;
+  x = resize_axis(x, 2, linear, {at[0], to(at[0]), scale});
+  x = resize_axis(x, 3, cubic, {at[1], to(at[1]), scale});
+  for (int axis = 2; axis < 4; ++axis) {
+    const std::int64_t back = at[static_cast<std::size_t>(axis - 2)], from = to(back);
+    x = resize_axis(x, axis, nearest, {from, back, static_cast<double>(back) / static_cast<double>(from)});
+  }
+  b.output(x, "y");
+  return graph;
+}
+
 using MakeGraph = std::function<Graph(const Dims&)>;
 
 std::vector<PlanSample> samples(const MakeGraph& graph_at, const std::vector<Dims>& points = sizes) {
@@ -95,6 +115,16 @@ TEST(SymbolicPlan, KnowsWhatStridesRound) {
       samples(image, {{64, 320}, {129, 77}, {200, 90}, {95, 303}, {318, 66}, {77, 211}, {251, 254}}));
   ASSERT_TRUE(symbolic);
   for (const Dims& at : {Dims{101, 99}, {64, 320}, {182, 255}}) expect_lowered(*symbolic, at, image);
+}
+
+TEST(SymbolicPlan, MakesTheTablesOfResizesByTheirRules) {
+  const std::vector<Dims> points = {{32, 48}, {96, 32}, {64, 128}, {128, 96}, {48, 112}, {80, 64}};
+  for (const double scale : {2.0, 1.5}) {
+    const MakeGraph graph_at = [scale](const Dims& at) { return resized(at, scale); };
+    const auto symbolic = SymbolicPlan::of({{"lines", 16}, {"columns", 16}}, samples(graph_at, points));
+    ASSERT_TRUE(symbolic);
+    expect_lowered(*symbolic, {112, 80}, graph_at);
+  }
 }
 
 TEST(SymbolicPlan, HasNoPlanWhereATableEnds) {

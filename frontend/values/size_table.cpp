@@ -1,0 +1,55 @@
+#include "frontend/values/size_table.h"
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+namespace sylvite {
+namespace {
+
+/// Of all tables that live, by the identity of their tensors.
+struct Registry {
+  std::mutex mutex;
+  std::unordered_map<const void*, TableReadings> readings;
+};
+
+Registry& registry() {
+  static Registry all;
+  return all;
+}
+
+/// Bytes that are known to be a table as long as they live.
+class TableBytes {
+ public:
+  TableBytes(Tensor bytes, TableReadings readings) : bytes_(std::move(bytes)) {
+    const std::scoped_lock lock(registry().mutex);
+    registry().readings[bytes_.identity()] = std::move(readings);
+  }
+  ~TableBytes() {
+    const std::scoped_lock lock(registry().mutex);
+    registry().readings.erase(bytes_.identity());
+  }
+  TableBytes(const TableBytes&) = delete;
+  TableBytes& operator=(const TableBytes&) = delete;
+  [[nodiscard]] const Tensor& bytes() const { return bytes_; }
+
+ private:
+  Tensor bytes_;
+};
+
+}  // namespace
+
+Tensor make_size_table(std::vector<TableReading> readings) {
+  const Tensor made = readings.at(0).make(readings[0].numbers);
+  const auto bytes = std::make_shared<const TableBytes>(
+      made, std::make_shared<const std::vector<TableReading>>(std::move(readings)));
+  return {made.dtype(), made.dims(), bytes, bytes->bytes().data()};
+}
+
+TableReadings readings_of(const Tensor& tensor) {
+  const std::scoped_lock lock(registry().mutex);
+  const auto found = registry().readings.find(tensor.identity());
+  return found == registry().readings.end() ? nullptr : found->second;
+}
+
+}  // namespace sylvite

@@ -1,0 +1,29 @@
+#pragma once
+// Constants that follow from a model's sizes by a rule: at other sizes, the rule gives the constant that an import would have.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sylvite/tensor.h"
+
+namespace sylvite {
+
+/// One way to say how a constant follows from numbers: equal rules make equal constants of equal numbers.
+struct TableReading {
+  std::string rule;
+  Dims numbers;  ///< extents of the model, for this constant
+  std::function<Tensor(const Dims&)> make;
+};
+
+using TableReadings = std::shared_ptr<const std::vector<TableReading>>;
+
+/// What the first reading makes, and every tensor that shares its bytes is known to follow from the readings. REQUIRES one,
+/// and all make the same.
+[[nodiscard]] Tensor make_size_table(std::vector<TableReading> readings);
+
+/// nullptr for a tensor that is no such constant. Asks for no bytes. Thread safety: safe.
+[[nodiscard]] TableReadings readings_of(const Tensor& tensor);
+
+}  // namespace sylvite
