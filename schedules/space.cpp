@@ -79,7 +79,10 @@ namespace {
 std::string open_refusal(const Space& space, const Kernel& kernel) {
   if (!kernel.open || space.open == Space::Open::all) return "";
   if (space.open == Space::Open::none) return "the kernel's sizes are open";
-  return only_batches_are_open(kernel) ? "" : "more than the kernel's batch is open";
+  if (has_counts(kernel)) return "a constant of the kernel is a size of the run";
+  return space.open == Space::Open::extents || only_batches_are_open(kernel)
+             ? ""
+             : "more than the kernel's batch is open";
 }
 
 /// Whether `space` should pay where `other` would go first. Kernels that take little time have costs that the

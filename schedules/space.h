@@ -56,7 +56,12 @@ struct Space {
   /// where it costs clearly less. Both have costs. Empty: none.
   std::string precedes = {};
   /// Which extents of an open kernel its schedules leave to the run.
-  enum class Open : std::uint8_t { none, batches, all } open = Open::none;
+  enum class Open : std::uint8_t {
+    none,
+    batches,
+    extents,  ///< but no constant that counts: Op::extents
+    all,
+  } open = Open::none;
 };
 
 [[nodiscard]] const std::vector<Space>& space_table();      ///< for the CPU

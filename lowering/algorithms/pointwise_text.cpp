@@ -7,6 +7,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
 #include "lowering/algorithms/strided_view.h"
+#include "lowering/plan/join_bodies.h"
 
 namespace sylvite {
 namespace {
@@ -33,8 +34,8 @@ Dims channels_last_strides(const TensorType& type) {
 
 class Printer {
  public:
-  Printer(const Graph& body, ValueId root, ValueId output, bool fast)
-      : body_(body), output_dims_(body.type(output).dims()), fast_(fast) {
+  Printer(const Graph& body, ValueId root, ValueId output, bool fast, const Graph* open)
+      : body_(body), open_(open), output_dims_(body.type(output).dims()), fast_(fast) {
     names_[root] = "root";
   }
 
@@ -59,13 +60,26 @@ class Printer {
 
   [[nodiscard]] const std::string& lines() const { return lines_; }
   [[nodiscard]] const std::vector<PointwiseOperand>& operands() const { return operands_; }
+  [[nodiscard]] const std::vector<PointwiseCount>& counts() const { return counts_; }
 
  private:
+  [[nodiscard]] bool is_count(ValueId id) const {
+    const NodeId producer = open_ == nullptr ? no_node : open_->value(id).producer;
+    return producer != no_node && open_->node(producer).op == Op::extents;
+  }
+
   std::string constant(ValueId id) {
     const Tensor& tensor = *body_.value(id).constant;
     if (tensor.size() != 1)
       throw UnsupportedError("constant '{}' has {} elements, C text has one", body_.value(id).name,
                              tensor.size());
+    if (is_count(id)) {
+      const std::optional<ConstantExtent> number = constant_extent(tensor);
+      if (!number) throw InternalError("constant '{}' is no extent", body_.value(id).name);
+      counts_.push_back(
+          {fmt::format("count{}", counts_.size()), number->extent, number->is_inverse, tensor.dtype()});
+      return counts_.back().name;
+    }
     if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";
     return c_literal(tensor.as_double(0));
   }
@@ -126,10 +140,12 @@ class Printer {
   }
 
   const Graph& body_;
+  const Graph* open_;
   Dims output_dims_;
   bool fast_;
   std::map<ValueId, std::string> names_;
   std::vector<PointwiseOperand> operands_;
+  std::vector<PointwiseCount> counts_;
   std::string lines_;
 };
 
@@ -140,14 +156,15 @@ std::string PointwiseOperand::first(const std::string& array) const {
 }
 
 PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output, const std::string& name,
-                              bool fast) {
-  Printer printer(body, root, output, fast);
+                              bool fast, const Graph* open) {
+  Printer printer(body, root, output, fast, open);
   const std::string result = printer.value(output);
   std::string parameters = "float root";
   for (const PointwiseOperand& operand : printer.operands()) parameters += ", float " + operand.name;
+  for (const PointwiseCount& count : printer.counts()) parameters += ", float " + count.name;
   return {
       fmt::format("DEVICE float {}({}) {{\n{}  return {};\n}}\n", name, parameters, printer.lines(), result),
-      printer.operands()};
+      printer.operands(), printer.counts()};
 }
 
 }  // namespace sylvite

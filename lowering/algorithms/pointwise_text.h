@@ -23,17 +23,27 @@ struct PointwiseOperand {
   [[nodiscard]] std::string first(const std::string& array) const;
 };
 
-/// float NAME(float root, float OPERAND...): floats of any storage type are computed in f32; truth values are 0 or 1.
+/// A constant that counts, which the function takes: each run gives it.
+struct PointwiseCount {
+  std::string name;          ///< of the parameter, unique in the function
+  std::int64_t extent = 1;   ///< at the kernel's sizes
+  bool is_inverse = false;   ///< the parameter is one over it
+  DType dtype = DType::f32;  ///< that it is rounded to
+};
+
+/// float NAME(float root, float OPERAND..., float COUNT...): floats of any storage type are computed in f32; truth values are 0 or 1.
 struct PointwiseText {
   std::string function;
   std::vector<PointwiseOperand> operands;
+  std::vector<PointwiseCount> counts = {};
 };
 
 /// The path from value `root` to value `output`, and what else that reads. `fast` allows functions whose
 /// error is below that of results stored in 16 bits. Calls functions of schedules/cuda/pointwise.cuh. Throws
 /// UnsupportedError, saying which node, for what is no pointwise work on floats and truth values of `root`,
-/// of constants of one element, and of inputs that are read as they lie or broadcast.
+/// of constants of one element, and of inputs that are read as they lie or broadcast. `open` is the body with symbols, whose
+/// values have the same numbers; nullptr where runs give no constants.
 [[nodiscard]] PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output,
-                                            const std::string& name, bool fast);
+                                            const std::string& name, bool fast, const Graph* open = nullptr);
 
 }  // namespace sylvite

@@ -114,11 +114,6 @@ bool is_too_large(const Graph& body) {
   });
 }
 
-/// Templates for a device print constants as they are.
-bool has_extents(const Graph& body) {
-  return std::ranges::any_of(body.nodes(), [](const Node& node) { return node.op == Op::extents; });
-}
-
 /// Extents ahead of the anchor would give it another number in `open` than in `body`.
 bool has_anchor_alike(const Kernel& kernel) {
   return kernel.anchor == no_node ||
@@ -175,8 +170,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });
-  if (!body || generalizer.table().empty() || (sharing == Sharing::on_device && has_extents(*body)))
-    return std::nullopt;
+  if (!body || generalizer.table().empty()) return std::nullopt;
   body->symbols.table = generalizer.table();
   Kernel open = make_kernel(*body, first.input_is_weight);
   return has_anchor_alike(open) ? std::optional(std::move(open)) : std::nullopt;

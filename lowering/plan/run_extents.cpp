@@ -61,4 +61,9 @@ bool only_batches_are_open(const Kernel& kernel) {
   });
 }
 
+bool has_counts(const Kernel& kernel) {
+  return kernel.open &&
+         std::ranges::any_of(kernel.open->nodes(), [](const Node& node) { return node.op == Op::extents; });
+}
+
 }  // namespace sylvite

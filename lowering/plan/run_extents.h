@@ -35,4 +35,7 @@ struct RunExtent {
 /// Is every open extent of a value the outermost of its dims? Loops inside have numbers then.
 [[nodiscard]] bool only_batches_are_open(const Kernel& kernel);
 
+/// Has it a constant that counts, which differs between runs (Op::extents)?
+[[nodiscard]] bool has_counts(const Kernel& kernel);
+
 }  // namespace sylvite

@@ -116,6 +116,32 @@ NodeId reduction_of(const Graph& body, ValueId id) {
   return found;
 }
 
+/// Do runs give any of the dims [first, end) of `groups`?
+bool are_open(const Kernel& kernel, ValueId id, const CudaGroups& groups, std::size_t first,
+              std::size_t end) {
+  if (!kernel.open) return false;
+  const Shape& shape = kernel.open->type(id).shape;
+  for (std::size_t i = first; i < end; ++i)
+    if (!shape[groups.order.empty() ? i : groups.order[i]].is_known()) return true;
+  return false;
+}
+
+/// Makes what is read once a row follow the rows of a run; "" or why an operand lies otherwise.
+std::string follow_rows(const CudaColumnsProblem& problem, std::vector<CudaOperand>& operands) {
+  for (CudaOperand& operand : operands) {
+    if (!operand.digits.empty()) return "an operand is broadcast over some rows, whose number is open";
+    if (operand.row == 0 || problem.batch == 1) continue;
+    if (operand.batch != operand.row * problem.rows) return "an operand's batches lie apart from its rows";
+    operand.follows_rows = true;
+  }
+  return "";
+}
+
+/// Counts that the function takes get names of their own among those of the kernel.
+void rename_counts(const std::string& function, PointwiseText& text) {
+  for (PointwiseCount& count : text.counts) count.name = function + "_" + count.name;
+}
+
 /// Adds the fold that makes an output; "" or why it is none of those before.
 std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& problem) {
   const Graph& body = kernel.body;
@@ -138,15 +164,21 @@ std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& 
   std::vector<CudaOperand> operands;
   const std::string number = problem.folds.empty() ? "" : fmt::format("{}", problem.folds.size());
   std::string refusal = read_extents(type, axes, groups, problem);
+  problem.has_open_rows = are_open(kernel, node.inputs[0], groups, groups.first, groups.last);
+  if (refusal.empty() && are_open(kernel, node.inputs[0], groups, groups.last, groups.dims.size()))
+    refusal = "its columns are open";
   if (refusal.empty())
     refusal = read_result(body.type(output), groups, node.attributes.integer("keepdims") != 0, after);
   if (refusal.empty())
     refusal = read_work(body, no_value, node.inputs[0], groups, "prologue" + number, false, fold.prologue,
-                        operands);
+                        operands, kernel.open.get());
+  if (refusal.empty() && problem.has_open_rows) refusal = follow_rows(problem, operands);
   if (refusal.empty())
     refusal = read_work(body, node.outputs[0], output, after, "epilogue" + number, fold.out != DType::f32,
-                        fold.epilogue, fold.epilogue_operands);
+                        fold.epilogue, fold.epilogue_operands, kernel.open.get());
   if (!refusal.empty()) return refusal;
+  rename_counts("prologue" + number, fold.prologue);
+  rename_counts("epilogue" + number, fold.epilogue);
   share_operands(std::move(operands), fold.prologue, problem.prologue_operands);
   for (CudaOperand& operand : fold.epilogue_operands) operand.of.name += "_after" + number;
   for (PointwiseOperand& of : fold.epilogue.operands) of.name += "_after" + number;
@@ -236,10 +268,19 @@ std::string functions_text(const CudaColumnsProblem& problem, int vector, bool s
   return functions +
          fmt::format(
              "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
-             "(&x)[FOLDS][VECTOR]) {{\n{}{}}}\n"
+             "(&x)[FOLDS][VECTOR]) {{\n  [[maybe_unused]] const Extents e = extents_of(a);\n{}{}}}\n"
              "DEVICE void finish(const Arguments& a, int number, long long batch, int column, float x) {{\n"
-             "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n{}}}\n",
+             "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n"
+             "  [[maybe_unused]] const Extents e = extents_of(a);\n{}}}\n",
              loads, prologues, finish);
+}
+
+std::vector<CudaExtent> extents_of(const CudaColumnsProblem& problem) {
+  std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.has_open_rows}};
+  for (const CudaColumnFold& fold : problem.folds)
+    for (const PointwiseText* text : {&fold.prologue, &fold.epilogue})
+      for (const PointwiseCount& count : text->counts) extents.push_back({count.name, count.extent, true});
+  return extents;
 }
 
 }  // namespace
@@ -250,16 +291,17 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
   const DType out = problem.folds.front().out;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("columns_{}_{}x{}", dtype_name(out), problem.rows, problem.columns);
+  launch.entry = entry_name(fmt::format("columns_{}", dtype_name(out)), problem.has_open_rows,
+                            {problem.rows, problem.columns});
   result.source.text = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}{}", launch.entry,
                                    problem.identity, embedded::cuda_card, embedded::cuda_hopper,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int ROWS = {}, COLUMNS = {}, STRIPS = {}, FOLDS = {}, VECTOR = {}, LANES = {}, DEEP = {}, "
+      "constexpr int COLUMNS = {}, STRIPS = {}, FOLDS = {}, VECTOR = {}, LANES = {}, DEEP = {}, "
       "UNROLL "
       "= {}, CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
-      problem.rows, problem.columns, strips, problem.folds.size(), vector, choice.lanes, choice.deep,
-      choice.unroll, choice.cluster, dtype_name(out), problem.fold);
+      problem.columns, strips, problem.folds.size(), vector, choice.lanes, choice.deep, choice.unroll,
+      choice.cluster, dtype_name(out), problem.fold);
   std::vector<const CudaOperand*> operands;
   std::vector<DType> further;
   operands.reserve(problem.prologue_operands.size());
@@ -269,14 +311,16 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
     launch.pointers.push_back(problem.first_out_argument + static_cast<int>(launch.pointers.size()));
     for (const CudaOperand& operand : fold.epilogue_operands) operands.push_back(&operand);
   }
+  const std::vector<CudaExtent> extents = extents_of(problem);
   result.source.text +=
-      arguments_text(operands, {}, further) + functions_text(problem, vector, choice.streams);
+      arguments_text(operands, extents, further) + functions_text(problem, vector, choice.streams);
   result.source.text += embedded::cuda_columns;
   launch.shape.grid[0] = static_cast<unsigned>(problem.batch * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
   for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

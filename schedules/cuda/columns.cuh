@@ -4,14 +4,14 @@
 // of the columns.
 //
 // schedules/cuda/columns.cpp writes these ahead of this text:
-//   ROWS, COLUMNS, STRIPS     extents; how many times LANES vectors the columns take
+//   COLUMNS, STRIPS           their number; how many times LANES vectors they take
 //   FOLDS                     results
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
 //   LANES, DEEP               threads side by side, and on top of each other
 //   UNROLL                    rows that a thread has under way
 //   CLUSTER                   blocks of a cluster
 //   IDENTITY, fold(a, b)      of the folds
-//   Arguments                 pointers: the results, and what is read
+//   Arguments, Extents        pointers: the results, and what is read; rows
 //   load_x(a, batch, row, column, x)         what each fold takes of VECTOR values of a row
 //   finish(a, number, batch, column, x)      work on a result of a fold, and its store
 
@@ -35,6 +35,7 @@ extern "C" __global__ void __launch_bounds__(LANES* DEEP) KERNEL(const Arguments
   const int lane = threadIdx.x % LANES, deep = threadIdx.x / LANES;
   const int rank = CLUSTER > 1 ? blockIdx.x % CLUSTER : 0, strip = blockIdx.x / CLUSTER % STRIPS;
   const long long batch = blockIdx.x / (CLUSTER * STRIPS);
+  const int rows = extents_of(arguments).rows;
   const int column = (strip * LANES + lane) * VECTOR;
   Sums sums;
 #pragma unroll
@@ -46,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(LANES* DEEP) KERNEL(const Arguments
   wait_previous_kernels();
   if (column < COLUMNS) {
     int row = rank * DEEP + deep;
-    for (; row + (UNROLL - 1) * STEP < ROWS; row += UNROLL * STEP) {
+    for (; row + (UNROLL - 1) * STEP < rows; row += UNROLL * STEP) {
       Sums x[UNROLL];
 #pragma unroll
       for (int u = 0; u < UNROLL; u++) load_x(arguments, batch, row + u * STEP, column, x[u]);
@@ -54,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(LANES* DEEP) KERNEL(const Arguments
 #pragma unroll
       for (int u = 0; u < UNROLL; u++) add_row(sums, x[u]);
     }
-    for (; row < ROWS; row += STEP) {
+    for (; row < rows; row += STEP) {
       Sums x;
       load_x(arguments, batch, row, column, x);
       add_row(sums, x);

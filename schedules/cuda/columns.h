@@ -23,6 +23,7 @@ struct CudaColumnsProblem {
   std::string fold;                            ///< C of a and b
   std::string identity;                        ///< C
   std::int64_t batch = 1, rows = 0, columns = 0;
+  bool has_open_rows = false;  ///< runs give how many
   int first_out_argument = 0;
 };
 [[nodiscard]] Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel);

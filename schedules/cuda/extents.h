@@ -12,7 +12,7 @@ namespace sylvite {
 
 /// The values are below 2^31.
 struct CudaExtent {
-  const char* name;
+  std::string name;
   std::int64_t value = 0;
   bool is_open = false;
 };

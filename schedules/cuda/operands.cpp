@@ -52,11 +52,17 @@ std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, Cu
   return operand.column == 0 || operand.column == 1 ? "" : "columns of an operand lie apart";
 }
 
+/// The function of schedules/cuda/pointwise.cuh that rounds to a type.
+const char* rounding_of(DType dtype) {
+  return dtype == DType::bf16 ? "round_bf16" : dtype == DType::f16 ? "round_f16" : "";
+}
+
 }  // namespace
 
 bool CudaOperand::reads_as(const CudaOperand& other) const {
   return of.input == other.of.input && of.offset == other.of.offset && batch == other.batch &&
-         row == other.row && column == other.column && digits == other.digits;
+         row == other.row && column == other.column && digits == other.digits &&
+         follows_rows == other.follows_rows;
 }
 
 CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
@@ -67,9 +73,9 @@ CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
 
 std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGroups& groups,
                       const std::string& name, bool fast, PointwiseText& text,
-                      std::vector<CudaOperand>& operands) {
+                      std::vector<CudaOperand>& operands, const Graph* open) {
   try {
-    text = print_pointwise(body, from, to, name, fast);
+    text = print_pointwise(body, from, to, name, fast, open);
   } catch (const UnsupportedError& error) {
     return error.what();
   }
@@ -103,8 +109,11 @@ std::string load_text(const CudaOperand& operand, int vector, const char* stream
       operand.of.offset % vector == 0 &&
       std::ranges::all_of(operand.digits, [&](const auto& digit) { return digit.stride % vector == 0; });
   std::string at = operand.of.first("a." + operand.of.name);
-  if (operand.batch != 0) at += fmt::format(" + {}ll * batch", operand.batch);
-  if (operand.row != 0) at += fmt::format(" + {}ll * row", operand.row);
+  if (operand.follows_rows)
+    at += fmt::format(" + {}ll * (batch * e.rows + row)", operand.row);
+  else if (operand.batch != 0)
+    at += fmt::format(" + {}ll * batch", operand.batch);
+  if (operand.row != 0 && !operand.follows_rows) at += fmt::format(" + {}ll * row", operand.row);
   for (const CudaOperand::Digit& digit : operand.digits)
     at += fmt::format(" + {}ll * ((unsigned)row / {}u{})", digit.stride, digit.divisor,
                       digit.extent == 0 ? "" : fmt::format(" % {}u", digit.extent));
@@ -121,6 +130,9 @@ std::string load_text(const CudaOperand& operand, int vector, const char* stream
 std::string call_text(const PointwiseText& text, const std::string& function, const std::string& root) {
   std::string arguments = root;
   for (const PointwiseOperand& of : text.operands) arguments += fmt::format(", v_{}[j]", of.name);
+  for (const PointwiseCount& count : text.counts)
+    arguments += fmt::format(", {}({}(float)e.{})", rounding_of(count.dtype),
+                             count.is_inverse ? "1.f / " : "", count.name);
   return fmt::format("{}({})", function, arguments);
 }
 

@@ -19,6 +19,7 @@ struct CudaOperand {
   PointwiseOperand of;
   std::int64_t batch = 0, row = 0, column = 0;
   std::vector<Digit> digits;  ///< where it is broadcast over some dims of the rows; `row` is 0 then
+  bool follows_rows = false;  ///< a batch is behind the rows of the one before, whose number runs give
 
   /// The same elements, whatever both are called.
   [[nodiscard]] bool reads_as(const CudaOperand& other) const;
@@ -39,21 +40,20 @@ struct CudaGroups {
 [[nodiscard]] CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order);
 
 /// Pointwise work from value `from` to value `to`, whose dims are grouped as `groups` says, and what it
-/// reads.
-/// "", or why a template cannot do it.
+/// reads. `open` as for print_pointwise. "", or why a template cannot do it.
 [[nodiscard]] std::string read_work(const Graph& body, ValueId from, ValueId to, const CudaGroups& groups,
                                     const std::string& name, bool fast, PointwiseText& text,
-                                    std::vector<CudaOperand>& operands);
+                                    std::vector<CudaOperand>& operands, const Graph* open = nullptr);
 
 /// Adds the operands of a text to those of others: what is read already is called as it is, the rest gets names of its own.
 void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vector<CudaOperand>& all);
 
 [[nodiscard]] bool is_float_storage(DType dtype);
 
-/// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`; `streams` is C for whether what passes
+/// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`, whose extents `e` are where an operand follows rows; `streams` is C for whether what passes
 /// by leaves the L2 cache first.
 [[nodiscard]] std::string load_text(const CudaOperand& operand, int vector, const char* streams);
-/// FUNCTION(ROOT, v_NAME[j]...).
+/// FUNCTION(ROOT, v_NAME[j]..., counts), the counts being extents of `e`.
 [[nodiscard]] std::string call_text(const PointwiseText& text, const std::string& function,
                                     const std::string& root);
 /// struct Arguments: out, further results as out1, out2, ..., then what is read, then the extents that are open; and what

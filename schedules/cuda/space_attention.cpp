@@ -40,7 +40,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cuda_attention_space = {"cuda_attention", bind, {}, Space::Open::all};
+const Space cuda_attention_space = {"cuda_attention", bind, {}, Space::Open::extents};
 
 CudaTemplate cuda_attention_template(const Kernel& kernel, const Form& form) {
   const CudaAttentionProblem problem = require_problem(read_cuda_attention(kernel), cuda_attention_form);

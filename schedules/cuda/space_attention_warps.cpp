@@ -34,7 +34,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cuda_warps_attention_space = {cuda_warps_attention_form, bind, {}, Space::Open::all};
+const Space cuda_warps_attention_space = {cuda_warps_attention_form, bind, {}, Space::Open::extents};
 
 CudaTemplate cuda_warps_attention_template(const Kernel& kernel, const Form& form) {
   const CudaAttentionProblem problem =

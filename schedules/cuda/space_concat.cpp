@@ -14,7 +14,7 @@ Form form_of(const CudaConcatChoice& choice) {
 }  // namespace
 
 const Space cuda_concat_space = {
-    "cuda_concat", bind_template<read_cuda_concat, cuda_concat_choices, form_of>, {}, Space::Open::all};
+    "cuda_concat", bind_template<read_cuda_concat, cuda_concat_choices, form_of>, {}, Space::Open::extents};
 
 CudaTemplate cuda_concat_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

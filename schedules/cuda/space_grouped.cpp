@@ -61,14 +61,14 @@ const Space cuda_depthwise_space = {
     "cuda_depthwise",
     bind_template<read_cuda_depthwise, cuda_depthwise_choices, depthwise_form>,
     {},
-    Space::Open::all};
+    Space::Open::extents};
 const Space cuda_depthwise_gradient_space = {
     cuda_depthwise_gradient_form,
     bind_template<read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices, depthwise_gradient_form>};
 const Space cuda_pool_gradient_space = {
     cuda_pool_gradient_form,
     bind_template<read_cuda_pool_gradient, cuda_pool_gradient_choices, pool_gradient_form>};
-const Space cuda_grouped_space = {"cuda_grouped", bind_grouped, {}, Space::Open::all};
+const Space cuda_grouped_space = {"cuda_grouped", bind_grouped, {}, Space::Open::extents};
 
 CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {
   const CudaGroupedProblem problem = require_problem(read_cuda_depthwise(kernel), cuda_depthwise_form);

@@ -72,12 +72,12 @@ const Space cuda_matmul_space = {
     cuda_matmul_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
     {},
-    Space::Open::all};
+    Space::Open::extents};
 const Space cuda_conv_space = {
     cuda_conv_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
     {},
-    Space::Open::all};
+    Space::Open::extents};
 const Space cuda_filter_gradient_space = {
     cuda_filter_gradient_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); }};

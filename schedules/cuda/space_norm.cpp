@@ -22,8 +22,8 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cuda_norm_space = {"cuda_norm", bind<KernelClass::normalization>, {}, Space::Open::all};
-const Space cuda_pointwise_space = {"cuda_pointwise", bind<KernelClass::pointwise>, {}, Space::Open::all};
+const Space cuda_norm_space = {"cuda_norm", bind<KernelClass::normalization>, {}, Space::Open::extents};
+const Space cuda_pointwise_space = {"cuda_pointwise", bind<KernelClass::pointwise>, {}, Space::Open::extents};
 
 CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
   const CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);

@@ -20,7 +20,7 @@ Form form_of(const CudaTransposeChoice& choice) {
 const Space cuda_transpose_space = {"cuda_transpose",
                                     bind_template<read_cuda_transpose, cuda_transpose_choices, form_of>,
                                     {},
-                                    Space::Open::all};
+                                    Space::Open::extents};
 
 CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
   const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);

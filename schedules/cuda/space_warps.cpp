@@ -75,12 +75,12 @@ const Space cuda_warps_matmul_space = {
     cuda_warps_matmul_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
     {},
-    Space::Open::all};
+    Space::Open::extents};
 const Space cuda_warps_conv_space = {
     cuda_warps_conv_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
     {},
-    Space::Open::all};
+    Space::Open::extents};
 
 CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

@@ -97,6 +97,15 @@ Kernel turned(std::int64_t batch) {
                   batch));
 }
 
+/// Over rows of which runs have other numbers.
+Kernel means(std::int64_t rows) {
+  return norm_kernel(
+      fmt::format("graph g(%a: f32[3,{0},40]) {{ %c = constant f32[] {{{1:.9g}}}"
+                  " %s: f32[3,1,40] = reduce_sum(%a) {{axes=[1], keepdims=1}}"
+                  " %v: f32[3,1,40] = mul(%s, %c) return %v }}",
+                  rows, 1.0 / static_cast<double>(rows)));
+}
+
 struct Case {
   const char* name;
   AtSize at;
@@ -119,6 +128,7 @@ constexpr Case cases[] = {
     {"concat", joined, 32, 50, 100, "cuda_concat"},
     {"norm", norm, 128, 200, 500, "cuda_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
+    {"means", means, 49, 100, 81, "cuda_columns"},
     {"transpose", turned, 32, 50, 100, "cuda_transpose"},
     {"attention of few keys", attention, 77, 100, 127, "cuda_attention"},
     {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
