@@ -55,8 +55,7 @@ bool can_launch(const Kernel& kernel, const Candidate& candidate, const Machine&
 }
 
 /// Sizes to compare with, the most telling first: all differ, or, where two names must be of one size, equal ones stay equal.
-std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes) {
-  const Sizes beside = sizes_beside(model, sizes);
+std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, const Sizes& beside) {
   Sizes with_equal = beside;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto first = static_cast<std::size_t>(std::ranges::find(sizes, sizes[i]) - sizes.begin());
@@ -66,6 +65,12 @@ std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes) {
   if (beside != sizes) all.push_back(beside);
   if (with_equal != beside) all.push_back(with_equal);
   return all;
+}
+
+Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (sizes[i] == 1 && model.symbols[i].range.contains(2)) sizes[i] = 2;
+  return sizes;
 }
 
 }  // namespace
@@ -150,13 +155,17 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   learn(*plan, machine);
-  for (const Sizes& each : comparisons(model, sizes)) {
-    if (is_settled(*plan)) break;
-    try {
-      learn(*lower(each), machine);
-      break;
-    } catch (const Error& error) {
-      log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
+  const Sizes beside = sizes_beside(model, sizes);
+  // Kernels of images serve one and many; the others are compared where what is one stays one.
+  for (const Sizes& other : {with_two_for_one(model, beside), beside}) {
+    for (const Sizes& each : comparisons(model, sizes, other)) {
+      if (is_settled(*plan)) break;
+      try {
+        learn(*lower(each), machine);
+        break;
+      } catch (const Error& error) {
+        log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
+      }
     }
   }
   return apply(plan, machine);

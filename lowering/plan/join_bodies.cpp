@@ -18,7 +18,8 @@ bool has_image(const Graph& body) {
 }
 
 Axis axis_at(bool of_image, std::size_t position, std::size_t rank) {
-  if (!of_image || position < 2) return Axis::any;
+  if (!of_image || position == 1) return Axis::any;
+  if (position == 0) return Axis::images;
   return position + 1 == rank ? Axis::pixels : Axis::lines;
 }
 

@@ -13,7 +13,8 @@ namespace sylvite {
 /// What an extent is of.
 enum class Axis : std::uint8_t {
   any,
-  lines,  ///< of images with their channels in blocks, as in kernels that have such
+  images,  ///< with their channels in blocks, as in kernels that have such
+  lines,   ///< of such images
   pixels,
   none  ///< elements ahead of a slice, or around what is padded; may be 0
 };

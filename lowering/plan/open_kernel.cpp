@@ -16,6 +16,7 @@ namespace sylvite {
 namespace {
 
 SizeClass class_of(Axis axis, std::int64_t extent) {
+  if (axis == Axis::images) return {1, INT64_MAX};
   if (axis == Axis::pixels) return pixel_class(extent);
   return axis == Axis::lines ? line_class(extent) : size_class(extent);
 }
@@ -36,7 +37,8 @@ class Generalizer {
       return sharing_ == Sharing::on_device ? device_class(extent) : class_of(axis, extent);
     };
     const SizeClass range = class_at(a);
-    const std::int64_t least = is_around ? 0 : sharing_ == Sharing::of_first ? 2 : 1;
+    const bool has_classes = axis != Axis::images && axis != Axis::none;
+    const std::int64_t least = is_around ? 0 : sharing_ == Sharing::of_first && has_classes ? 2 : 1;
     const bool is_shared = sharing_ == Sharing::of_first || range == class_at(b);
     if (a < least || b < least || !is_shared) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());

@@ -12,7 +12,7 @@ namespace sylvite {
 
 /// What extents one kernel is for.
 enum class Sharing : std::uint8_t {
-  on_host,  ///< those of one pixel_class or line_class, where there are images in blocks of channels, or size_class
+  on_host,  ///< those of one pixel_class or line_class, and any number, of images in blocks of channels, else of one size_class
   of_first,   ///< the same, of the first of two kernels, whatever the second is for
   on_device,  ///< those of one device_class
 };
