@@ -86,6 +86,7 @@ struct CompileConfig {
   AutoOnOff keep_wide{};
   std::int64_t sizes_kept = 0;
   AutoOff open_kernels{};
+  AutoOff kernels_ahead{};
   FirstAnswer first_answer{};
   std::string frozen;  ///< a lock file; "": none
   bool cache_enabled = false;

@@ -168,6 +168,11 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::open_kernels>("compile.open_kernels", "auto", "",
                                        "with ranges in import.dims: kernels compiled once for many "
                                        "sizes (auto), or one for each size (off)"),
+    knob<&CompileConfig::kernels_ahead>(
+        "compile.kernels_ahead", "auto", "",
+        "with ranges in import.dims: kernels that other sizes of these ranges need are compiled along with "
+        "those of the "
+        "first, half as many again at most (auto), or when a run first needs them (off)"),
     knob<&CompileConfig::first_answer>(
         "compile.first_answer", "auto", "first-answer",
         "fast: while kernels are compiled, runs are answered by evaluating "

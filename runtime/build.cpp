@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "autotune/machine_failure.h"
 #include "autotune/worker_pool.h"
@@ -47,6 +48,9 @@ KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache&
       cache.store(choice.symbol, choice.object);
     } else if (is_loaded(relatives, choice.symbol)) {
       ++chosen.report.loaded_from_cache;
+    } else if (relatives.ahead != nullptr && relatives.ahead->contains(choice.symbol)) {
+      choice.object = relatives.ahead->at(choice.symbol);
+      chosen.has_untried = true;
     } else if (std::optional<std::string> object = cache.load(choice.symbol)) {
       choice.object = std::move(*object);
       ++chosen.report.loaded_from_cache;
@@ -181,7 +185,7 @@ Program load_running_program(const Imported& imported, Chosen& chosen, const Rel
                              const std::stop_token& stop) {
   const int compiled_before = chosen.report.compiled;
   Program program = load_program(imported, chosen, relatives, stop);
-  if (chosen.report.compiled == compiled_before) return program;
+  if (chosen.report.compiled == compiled_before && !chosen.has_untried) return program;
   const bool on_device = imported.setup->machine.gpu.has_value();
   while (const std::optional<std::size_t> failing = failing_kernel(program, chosen, on_device)) {
     ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);
@@ -208,9 +212,12 @@ std::vector<Tensor> zero_inputs(const Plan& plan) {
   return zeros;
 }
 
-bool get_cached_objects(const Imported& imported, Chosen& chosen) {
+int get_cached_objects(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
   ObjectCache cache(imported.setup->object_cache);
-  return load_cached(imported, chosen, cache, all_of(chosen)).empty();
+  std::set<std::string> missing;  // cases of one open kernel have one symbol
+  for (const std::size_t i : load_cached(imported, chosen, cache, all_of(chosen), relatives))
+    missing.insert(chosen.choices[i].symbol);
+  return static_cast<int>(missing.size());
 }
 
 void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop,

@@ -10,8 +10,9 @@ namespace sylvite {
 void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token& stop = {},
                  const Relatives& relatives = {});
 
-/// Gets those objects that are in the cache, as get_objects does. Are these all?
-[[nodiscard]] bool get_cached_objects(const Imported& imported, Chosen& chosen);
+/// Gets those objects that are in the cache, as get_objects does; how many are to be compiled?
+[[nodiscard]] int get_cached_objects(const Imported& imported, Chosen& chosen,
+                                     const Relatives& relatives = {});
 
 /// The program that `choices`, which have objects, make of the plan; `relatives` as Program says.
 [[nodiscard]] Program make_program(const Imported& imported, const std::vector<Choice>& choices,

@@ -9,9 +9,11 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
+#include "runtime/build.h"
 #include "runtime/equal_weights.h"
 #include "runtime/input_sizes.h"
 #include "runtime/report.h"
+#include "runtime/sizes_ahead.h"
 
 namespace sylvite {
 namespace {
@@ -45,7 +47,8 @@ struct Family::Rep {
   void forget_oldest();
   void count(const Sizes& sizes);
   void count_bytes();
-  void note_choices(const Built& built);
+  void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
+  int compile_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -55,7 +58,8 @@ struct Family::Rep {
   std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
   std::unordered_map<std::string, Choice>
-      choices;  ///< of programs that were imported, by the texts of kernels
+      choices;    ///< of programs that were imported, by the texts of kernels
+  Objects ahead;  ///< of sizes that had no program when they were compiled
   Member* latest = nullptr;
   Sizes latest_sizes;
   std::int64_t clock = 0;
@@ -66,6 +70,7 @@ struct Family::Rep {
 Relatives Family::Rep::relatives() const {
   Relatives relatives{{}, true};
   for (const auto& [sizes, member] : members) relatives.programs.push_back(&member->built.program);
+  relatives.ahead = &ahead;
   return relatives;
 }
 
@@ -90,12 +95,30 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
 }
 
-void Family::Rep::note_choices(const Built& built) {
-  const std::vector<Kernel>& kernels = built.program.plan().kernels;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    Choice& known = choices[kernels[i].text] = built.choices[i];
+void Family::Rep::note_choices(const Plan& plan, const std::vector<Choice>& chosen) {
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    Choice& known = choices[plan.kernels[i].text] = chosen[i];
     known.object.clear();
   }
+}
+
+/// Those of these sizes that nothing has yet, where they are no more than `most`; how many were compiled.
+int Family::Rep::compile_kernels(const OpenModel& open, const Sizes& sizes, int most,
+                                 const std::stop_token& stop) {
+  const double start = steady_seconds();
+  const Imported imported = bind_sizes(open, sizes);
+  Chosen chosen = choose_known(imported);
+  if (get_cached_objects(imported, chosen, relatives()) > most) return 0;
+  get_objects(imported, chosen, stop, relatives());
+  for (const Choice& choice : chosen.choices)
+    if (!choice.object.empty()) ahead.emplace(choice.symbol, choice.object);
+  note_choices(*imported.plan, chosen.choices);
+  log_line(LogLevel::info, "sizes: {} kernels ahead of {}, {:.2f} s", chosen.report.compiled,
+           describe(model.parsed.sizes, sizes), steady_seconds() - start);
+  report.compiled += chosen.report.compiled;
+  report.compile_seconds += chosen.report.compile_seconds;
+  report.ready_seconds += steady_seconds() - start;
+  return chosen.report.compiled;
 }
 
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
@@ -170,8 +193,28 @@ Built& Family::add(const Imported& imported, const Chooser& choose, const std::s
   Imported shared = imported;
   shared.plan = rep_->with_known_weights(imported.plan);
   Built& built = rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives(), stop));
-  rep_->note_choices(built);
+  rep_->note_choices(built.program.plan(), built.choices);
   return built;
+}
+
+void Family::compile_ahead(const std::stop_token& stop) {
+  constexpr int few = 12;
+  const Setup& setup = *rep_->model.setup;
+  const bool is_wanted = rep_->model.menu != nullptr && setup.config.kernels_ahead == AutoOff::automatic;
+  if (!is_wanted || rep_->report.compiled == 0) return;  // else a process before this one did
+  OpenModel quiet = rep_->model;
+  quiet.setup = without_tuning(quiet.setup);
+  int left = std::max(few, rep_->report.compiled / 2);
+  for (const Sizes& sizes : sizes_ahead(this->sizes())) {
+    if (left <= 0 || stop.stop_requested()) return;
+    if (rep_->members.contains(sizes)) continue;
+    try {
+      left -= rep_->compile_kernels(quiet, sizes, left, stop);
+    } catch (const Error& error) {
+      log_line(LogLevel::info, "sizes: no kernels ahead of {}: {}", describe(this->sizes(), sizes),
+               error.what());
+    }
+  }
 }
 
 Built& Family::at(const Sizes& sizes) {
@@ -255,6 +298,7 @@ Family build_family(const OpenModel& model, const Chooser& choose, const std::st
   at_hinted_sizes(model, [&](const OpenModel& limited, const Sizes& sizes) {
     return family.add(bind_sizes(limited, sizes), choose, stop).report.tune_seconds;
   });
+  family.compile_ahead(stop);
   (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
   return family;
 }

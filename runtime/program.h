@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -45,6 +46,9 @@ struct ProgramOptions {
 
 class Program;
 
+/// Compiled kernels by symbol.
+using Objects = std::unordered_map<std::string, std::string>;
+
 /// Programs that have weights in common with a new one; they must live while it is made.
 struct Relatives {
   std::vector<const Program*> programs;
@@ -52,6 +56,7 @@ struct Relatives {
   bool take_turns = false;
   /// The new one also shares the kernels that they have loaded, of which it needs no objects.
   bool share_code = true;
+  const Objects* ahead = nullptr;  ///< what was compiled before a program needs it
 };
 
 /// What a program launches on the device, as data.

@@ -108,6 +108,7 @@ struct Choice {
 struct Chosen {
   std::vector<Choice> choices;  ///< one per unique kernel, in plan order
   CompileReport report;         ///< so far
+  bool has_untried = false;     ///< an object that no program has run yet was compiled ahead
 };
 
 /// How these settings let candidates be compiled, measured and searched.

@@ -147,6 +147,18 @@ TEST_F(FamilyTest, IsRightAtEverySizeAndCompilesEachOnce) {
   EXPECT_EQ(model.report().import_seconds, first.import_seconds) << "nothing is imported again";
 }
 
+TEST_F(FamilyTest, KernelsOfGivenRangesAreCompiledAhead) {
+  const auto compiled_by_runs = [&](const std::string& ahead) {
+    CompiledModel model = compiled("batch=1..8,sequence=1..64@16",
+                                   {{"compile.kernels_ahead", ahead}, {"cache.enabled", "off"}});
+    const int at_load = model.report().compiled;
+    for (const auto& [batch, sequence] : {std::pair{1, 1}, {8, 64}, {3, 17}, {2, 2}, {1, 31}, {7, 15}})
+      expect_right(model, batch, sequence);
+    return model.report().compiled - at_load;
+  };
+  EXPECT_LE(2 * compiled_by_runs("auto"), compiled_by_runs("off"));
+}
+
 TEST_F(FamilyTest, RunsAtAnySizeAreEvaluatedUntilProgramsAreReady) {
   CompiledModel model = compiled("batch=1..8,sequence=1..64@16+64", {{"compile.first_answer", "fast"}});
   EXPECT_FALSE(model.is_ready());

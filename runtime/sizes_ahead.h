@@ -1,0 +1,14 @@
+#pragma once
+// Sizes whose kernels are worth to have before a run asks for them.
+
+#include <vector>
+
+#include "frontend/onnx/model_sizes.h"
+
+namespace sylvite {
+
+/// Sizes at which a model may have other kernels than at its first, in ranges that somebody gave: their ends, and where classes
+/// of extents begin (size_class, pixel_class), also of extents that layers halve. The most telling first, and few.
+[[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model);
+
+}  // namespace sylvite

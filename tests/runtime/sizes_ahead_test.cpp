@@ -1,0 +1,37 @@
+#include "runtime/sizes_ahead.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sylvite {
+namespace {
+
+using testing::ElementsAre;
+
+SizeSymbol symbol(const char* name, SizeRange range, bool is_guessed = false) {
+  return {name, std::move(range), is_guessed};
+}
+
+TEST(SizesAhead, AreEndsAndBeginningsOfClasses) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 20, {1}})};
+  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{20}, Sizes{2}, Sizes{16}));
+  model.symbols = {symbol("height", {96, 320, {224}, 32})};
+  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{96}, Sizes{320}, Sizes{128}, Sizes{256}));
+}
+
+TEST(SizesAhead, EachSymbolChangesBesideSmallAndLargeOthers) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 8, {1}})};
+  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 8}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{1, 8},
+                                              Sizes{2, 8}, Sizes{4, 2}));
+}
+
+TEST(SizesAhead, WhatNobodyGaveStaysAsItIs) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 512, {128}}, true)};
+  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 128}, Sizes{2, 128}));
+}
+
+}  // namespace
+}  // namespace sylvite
