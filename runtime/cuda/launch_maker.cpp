@@ -67,6 +67,8 @@ struct ArgumentBytes {
 
 int driver_map_type(const CudaTensorMap& map) {
   switch (map.dtype) {
+    case DType::boolean:
+      return 0;
     case DType::f16:
       return 6;
     case DType::f32:

@@ -52,6 +52,11 @@ DEVICE void write_shared_bits(u32 address, uint4 v) {
 DEVICE void write_shared_half(u32 address, u16 x) {
   asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "h"(x) : "memory");
 }
+DEVICE u32 read_shared_byte(u32 address) {
+  u32 r;
+  asm volatile("ld.shared.u8 %0, [%1];" : "=r"(r) : "r"(address) : "memory");
+  return r;
+}
 DEVICE u16 read_shared_half(u32 address) {
   u16 r;
   asm volatile("ld.shared.u16 %0, [%1];" : "=h"(r) : "r"(address) : "memory");

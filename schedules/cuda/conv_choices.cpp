@@ -27,6 +27,17 @@ std::int64_t depth_steps(const CudaMatmulProblem& problem) {
   return taps * ceil_div(problem.k / taps, channels);
 }
 
+/// As how many values each result counts: itself, and what its epilogue reads, which costs much where it comes one by one.
+double values_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
+  constexpr double one_by_one = 7;
+  if (!problem.epilogue_reads_activations) return 1;
+  const auto read = std::ranges::count_if(problem.epilogue.operands, [](const PointwiseOperand& operand) {
+    return operand.strides[1] != 0 && operand.strides[2] != 0;
+  });
+  const int boxed = cuda_matmul_boxed(problem, choice, card);
+  return 1 + boxed + one_by_one * static_cast<double>(read - boxed);
+}
+
 /// Clocks of a multiprocessor for all waves of tiles. The numbers were fitted to 250 kernels of ResNet-50 on
 /// an H200: the first choice is within 2 % of the best, all kernels taken together.
 double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
@@ -45,9 +56,7 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   const double steps = std::ceil(static_cast<double>(depth_steps(problem)) / choice.split);
   const double fold = steps * (16 + std::max(products, loads));
   const double area = static_cast<double>(choice.tile_x) * choice.tile_y / choice.split;
-  const bool reads = problem.epilogue_reads_activations;
-  const int values = !reads ? 1 : cuda_matmul_boxes_residual(problem, choice, card) ? 2 : 8;  // as good as
-  const double bytes = values * static_cast<double>(dtype_size(problem.out));
+  const double bytes = values_of(problem, choice, card) * static_cast<double>(dtype_size(problem.out));
   const double finish = turn + area * bytes / store_bytes + meeting * (choice.split - 1);
   if (choice.ping_pong) return start + waves * std::max(fold, (fold + finish) / 2) + finish;
   return start + waves * (fold + exposed * finish);

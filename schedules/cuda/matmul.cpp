@@ -86,6 +86,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("STORE_ROWS", plan.store_rows);
   define("CHUNK", plan.chunk);
   define("RESIDUAL", plan.residual);
+  define("BESIDE_BYTES", plan.beside_bytes);
+  define("BESIDE_AT", plan.beside_at);
   define("BUFFERS", plan.buffers);
   define("BUFFERS_AT", plan.buffers_at);
   define("OUT_BYTES", plan.out_bytes);
@@ -183,9 +185,8 @@ std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmu
   return "";
 }
 
-bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                const Card& card) {
-  return plan_of(problem, choice, card).residual;
+int cuda_matmul_boxed(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
+  return plan_of(problem, choice, card).boxed();
 }
 
 CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
@@ -193,7 +194,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   if (const std::string refusal = refuse_cuda_matmul(problem, choice, card); !refusal.empty())
     throw UnsupportedError("matmul {} cannot be made: {}", choice.to_string(), refusal);
   const SharedMemoryPlan plan = plan_of(problem, choice, card);
-  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.residual);
+  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, plan.boxed());
   LaunchSpec launch;
   launch.entry = product_entry("matmul", problem);
   launch.shape = shape_of(problem, choice, card);

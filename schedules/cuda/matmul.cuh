@@ -28,15 +28,17 @@
 //   BUFFERS_AT                where the buffers begin: behind what is sent when both are in use at once
 //   RESIDUAL                  the epilogue reads a tensor that lies as the result does: it comes into the result's
 //                             buffers by tensor memory access, while the products are made
+//   BESIDE_BYTES, BESIDE_AT   bytes of an element of another such tensor, which has buffers of its own, 1 or 2, or 0 for none; bytes
+//                             before them
 //   BUFFERS                   chunks that a consumer has buffers for
 //   VECTOR_FLOATS             floats of shared memory that a consumer's epilogue wants
 //   WAITS_TO_READ             the epilogue reads what kernels before this one may have written
 //   multiply(sums, x, y, add) one product of 64 rows, TILE_Y columns and 32 bytes of depth
-//   stage_vectors, Loaded, load_operands, set_residual, finish   the epilogue
+//   stage_vectors, Loaded, load_operands, set_residual, set_beside, finish   the epilogue
 // and matmul_tiles.cuh and matmul_results.cuh.
 
 DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, const TensorMap* map_residual,
-                    const Arguments& arguments, int steps) {
+                    const TensorMap* map_beside, const Arguments& arguments, int steps) {
   Sums sums;
   const Extents extents = extents_of(arguments);
   const int own_x = PING_PONG ? 0 : me.index * CONSUMER_X, tiles = tile_count(extents);
@@ -49,8 +51,8 @@ DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, con
       continue;
     }
     const Tile tile = tile_at(extents, t, me.rank_x, me.rank_y);
-    if constexpr (RESIDUAL) {
-      if (me.thread == 0) load_residual(s, me, map_residual, tile, own_x);
+    if constexpr (BOXED) {
+      if (me.thread == 0) load_boxed(s, me, map_residual, map_beside, tile, own_x);
     }
     stage_vectors(me.vectors, arguments, tile.batch, tile.x + own_x, tile.y, me.thread);
     if constexpr (PING_PONG) named_sync(1 + me.index, 256);  // the other consumer has taken its last stage
@@ -61,7 +63,7 @@ DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, con
     for (int i = 0; i < BLOCKS; i++) hold(sums[i]);
     release(s, me, last);
     if constexpr (SPLIT > 1) add_parts(s, me, sums);
-    if constexpr (RESIDUAL) {
+    if constexpr (BOXED) {
       barrier_wait(s.residual + 8 * me.index, me.parity);
       me.parity ^= 1;
     }
@@ -97,7 +99,7 @@ DEVICE void init_barriers(const Shared& s) {
 extern "C" __global__ void __launch_bounds__(384, 1)
     KERNEL(const __grid_constant__ TensorMap map_x, const __grid_constant__ TensorMap map_y,
            const __grid_constant__ TensorMap map_out, const __grid_constant__ TensorMap map_residual,
-           const Arguments arguments) {
+           const __grid_constant__ TensorMap map_beside, const Arguments arguments) {
   extern __shared__ char raw[];
   const Shared s = shared_places(raw);
   const int warpgroup = __shfl_sync(~0u, threadIdx.x >> 7, 0);
@@ -108,6 +110,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     prefetch_map(&map_y);
     if constexpr (STORE_BOXES) prefetch_map(&map_out);
     if constexpr (RESIDUAL) prefetch_map(&map_residual);
+    if constexpr (BESIDE_BYTES > 0) prefetch_map(&map_beside);
     init_barriers(s);
   }
   if constexpr (CLUSTER > 1) cluster_sync();
@@ -124,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(384, 1)
     const int thread = threadIdx.x & 127, index = warpgroup - 1;
     Consumer me = {index,  thread, thread & 31, thread >> 5, rank, rank_x, rank_y, 0, s.out + index * OUT_BYTES, 0, 0,
                    s.vectors + index * VECTOR_FLOATS};
-    consume(s, me, &map_out, &map_residual, arguments, steps);
+    consume(s, me, &map_out, &map_residual, &map_beside, arguments, steps);
   }
   __syncwarp();
   if constexpr (CLUSTER > 1) cluster_sync();  // no block leaves while another may still write into it

@@ -82,9 +82,9 @@ struct CudaMatmulChoice {
 /// Why the choice cannot be made for the problem; empty when it can.
 [[nodiscard]] std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                              const Card& card);
-/// True when an operand of the epilogue that lies as the result does comes in boxes, not element by element.
-[[nodiscard]] bool cuda_matmul_boxes_residual(const CudaMatmulProblem& problem,
-                                              const CudaMatmulChoice& choice, const Card& card);
+/// How many operands of the epilogue that lie as the result does come in boxes, not element by element.
+[[nodiscard]] int cuda_matmul_boxed(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                    const Card& card);
 /// REQUIRES refuse_cuda_matmul empty.
 [[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                             const Card& card);

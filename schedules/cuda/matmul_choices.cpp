@@ -114,7 +114,7 @@ std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& probl
   swapped.swapped = true;
   swapped.tile_y = 96;  // f32 leaves no room for boxes of more
   std::vector<CudaMatmulChoice> boxed;
-  if (problem.m > few_rows && problem.batch == 1 && cuda_matmul_boxes_residual(problem, swapped, card))
+  if (problem.m > few_rows && problem.batch == 1 && cuda_matmul_boxed(problem, swapped, card) > 0)
     boxed = cuda_conv_choices(problem, card);
   // Boxes of f32 take so much room that larger tiles, which load less, may do without.
   if (!boxed.empty() && problem.out != DType::f32) return boxed;

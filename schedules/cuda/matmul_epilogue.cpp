@@ -42,16 +42,19 @@ std::string load_text(const EpilogueTerm& term, bool y_is_even) {
 }
 
 std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
-  std::string members, loads, bits, floats;  // of a residual
+  std::string members, loads, bits, floats, beside;
   for (const EpilogueTerm& term : terms) {
     if (term.is_vector()) continue;
     members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
     const bool is_wide = term.operand->dtype == DType::f32;
-    if (term.is_residual)
-      (is_wide ? floats : bits) =
-          fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
-    else
+    if (term.box == EpilogueBox::none) {
       loads += load_text(term, y_is_even);
+      continue;
+    }
+    (term.box == EpilogueBox::beside ? beside
+     : is_wide                       ? floats
+                                     : bits) =
+        fmt::format("  loaded.{}.{} = r;\n", term.operand->name, is_wide ? "values" : "bits");
   }
   return fmt::format(
       "struct Loaded {{\n{}}};\n"
@@ -59,8 +62,9 @@ std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
       "  const Extents extents = extents_of(a);\n  Loaded loaded = {{}};\n"
       "  if (x >= extents.x || y >= extents.y) return loaded;\n{}  return loaded;\n}}\n"
       "DEVICE void set_residual(Loaded& loaded, u32 r) {{\n{}}}\n"
-      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n",
-      members, loads, bits, floats);
+      "DEVICE void set_residual(Loaded& loaded, float2 r) {{\n{}}}\n"
+      "DEVICE void set_beside(Loaded& loaded, u32 r) {{\n{}}}\n",
+      members, loads, bits, floats, beside);
 }
 
 std::string finish_text(const std::vector<EpilogueTerm>& terms) {

@@ -10,6 +10,10 @@
 
 namespace sylvite {
 
+/// How an operand that lies as the result does comes through shared memory, if it does: in boxes, into the buffers of the
+/// result, whose elements are as wide, or into buffers of its own.
+enum class EpilogueBox { none, in_place, beside };
+
 /// An epilogue operand seen from the kernel. A vector varies along one side at most and passes through
 /// shared memory; the rest is loaded where it is needed.
 struct EpilogueTerm {
@@ -17,7 +21,7 @@ struct EpilogueTerm {
   std::int64_t batch, x, y;  ///< strides
   int offset = 0;            ///< of a vector, in floats
   int extent = 0;            ///< of a vector
-  bool is_residual = false;  ///< it lies as the result does, and comes through shared memory with it
+  EpilogueBox box = EpilogueBox::none;
   [[nodiscard]] bool is_vector() const { return x == 0 || y == 0; }
 };
 
@@ -42,7 +46,7 @@ struct EpilogueText {
   int threads = 0;                  ///< that stage vectors together
   bool y_is_even = false;           ///< so that pairs lie aligned
 };
-/// struct Arguments, Extents, and the functions stage_vectors, load_operands, set_residual and finish.
+/// struct Arguments, Extents, and the functions stage_vectors, load_operands, set_residual, set_beside and finish.
 [[nodiscard]] std::string epilogue_text(const CudaMatmulProblem& problem,
                                         const std::vector<EpilogueTerm>& terms, const EpilogueText& how);
 

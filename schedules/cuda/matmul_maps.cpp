@@ -103,20 +103,21 @@ CudaTensorMap filter_map(const CudaMatmulProblem& problem, int slice) {
   return map;
 }
 
-/// Of an argument that lies as the result does, in chunks.
+/// Of an argument that lies as the result does, in chunks. A row of a swapped box of what is no wider than the result has as
+/// many elements as one of 16 bits.
 CudaTensorMap chunk_map(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                        const SharedMemoryPlan& plan, int argument) {
+                        const SharedMemoryPlan& plan, int argument, DType dtype) {
   const int chunk = plan.chunk;
-  const std::int64_t bytes = out_bytes(problem);
+  const auto bytes = static_cast<std::int64_t>(dtype_size(dtype));
   CudaTensorMap map;
   map.argument = argument;
-  map.dtype = problem.out;
+  map.dtype = dtype;
   map.dims[0] = problem.n;
   map.dims[1] = problem.m;
   map.dims[2] = problem.batch;
   map.pitches[0] = problem.out_pitch() * bytes;
   map.pitches[1] = problem.out_batch_pitch() * bytes;
-  const int row = choice.swapped ? 128 : chunk * static_cast<int>(bytes);
+  const int row = !choice.swapped ? chunk * static_cast<int>(bytes) : bytes == 1 ? 64 : 128;
   map.box[0] = row / static_cast<int>(bytes);
   map.box[1] = choice.swapped ? chunk : 64;
   map.swizzle = row < 32 ? 0 : row;
@@ -159,10 +160,13 @@ CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& op
 
 std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                        const SharedMemoryPlan& plan, const std::vector<EpilogueTerm>& terms) {
-  std::vector<CudaTensorMap> maps(2);
-  if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument);
-  for (const EpilogueTerm& term : terms)
-    if (term.is_residual) maps[1] = chunk_map(problem, choice, plan, term.operand->input);
+  std::vector<CudaTensorMap> maps(3);
+  if (plan.store_boxes) maps[0] = chunk_map(problem, choice, plan, problem.out_argument, problem.out);
+  for (const EpilogueTerm& term : terms) {
+    if (term.box == EpilogueBox::none) continue;
+    maps[term.box == EpilogueBox::in_place ? 1 : 2] =
+        chunk_map(problem, choice, plan, term.operand->input, term.operand->dtype);
+  }
   return maps;
 }
 

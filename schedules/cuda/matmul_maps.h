@@ -15,7 +15,7 @@ namespace sylvite {
 /// Of the side x (or y), cut into slices for the blocks that share it.
 [[nodiscard]] CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand,
                                      std::int64_t rows, int slice);
-/// The result's, and the residual's; empty maps where there is none.
+/// The result's, and those of the epilogue's operands that come into its buffers and beside them; empty maps where there is none.
 [[nodiscard]] std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem,
                                                      const CudaMatmulChoice& choice,
                                                      const SharedMemoryPlan& plan,

@@ -8,10 +8,13 @@ namespace sylvite {
 namespace {
 
 constexpr int enough_stages = 6;
-constexpr int stages_for_residual = 4;
+constexpr int stages_for_boxes = 4;
+constexpr int most_boxed = 2;
+constexpr std::int64_t most_beside = 2;  // bytes of an element
+constexpr std::int64_t map_unit = 16;    // bytes, of the pitches of tensor maps
+constexpr int swizzled_bytes = 1024;     // where the pattern of boxes begins again
 
 bool stores_boxes(const CudaMatmulProblem& problem) {
-  constexpr std::int64_t map_unit = 16;  // bytes, of the pitches of tensor maps
   return problem.n * out_bytes(problem) % map_unit == 0;
 }
 
@@ -22,20 +25,23 @@ bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choic
 
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
   const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.out_batch_pitch();
-  const bool is_as_wide = dtype_size(operand.dtype) == dtype_size(problem.out);
-  return is_as_wide && operand.offset == 0 && operand.strides == Dims{batch, problem.out_pitch(), 1};
+  return operand.offset == 0 && operand.strides == Dims{batch, problem.out_pitch(), 1} &&
+         problem.n * static_cast<std::int64_t>(dtype_size(operand.dtype)) % map_unit == 0;
 }
 
 SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card,
-                           int chunk, bool residual) {
+                           int chunk, int boxed) {
   SharedMemoryPlan plan;
   plan.chunk = chunk;
   const int own_y = choice.tile_y / choice.split;
   plan.store_boxes = stores_boxes(problem);
   plan.store_rows = stores_rows(problem, choice);
-  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, residual);
-  plan.residual =
-      std::any_of(terms.begin(), terms.end(), [](const EpilogueTerm& term) { return term.is_residual; });
+  const std::vector<EpilogueTerm> terms = terms_of(problem, choice, boxed);
+  for (const EpilogueTerm& term : terms) {
+    if (term.box == EpilogueBox::in_place) plan.residual = true;
+    if (term.box == EpilogueBox::beside)
+      plan.beside_bytes = static_cast<int>(dtype_size(term.operand->dtype));
+  }
   if (plan.residual) plan.buffers = rows_of_consumer(choice) / 64 * (own_y / chunk);
   const int received = (choice.split - 1) * rows_of_consumer(choice) * own_y * 4;
   const int pieces = chunk * static_cast<int>(out_bytes(problem)) / 16;
@@ -43,8 +49,10 @@ SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulCho
   const int buffers = plan.store_boxes  ? plan.buffers * 64 * chunk * static_cast<int>(out_bytes(problem))
                       : plan.store_rows ? 64 * row_bytes
                                         : 0;
-  if (plan.residual) plan.buffers_at = (received + 1023) / 1024 * 1024;
-  plan.out_bytes = (std::max(received, plan.buffers_at + buffers) + 1023) / 1024 * 1024;
+  if (plan.boxed() != 0) plan.buffers_at = round_up(received, swizzled_bytes);
+  plan.out_bytes = round_up(std::max(received, plan.buffers_at + buffers), swizzled_bytes);
+  plan.beside_at = plan.out_bytes;
+  plan.out_bytes += round_up(rows_of_consumer(choice) * own_y * plan.beside_bytes, swizzled_bytes);
   plan.vector_floats = vector_floats_of(terms);
   const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
   const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
@@ -112,23 +120,30 @@ std::int64_t out_bytes(const CudaMatmulProblem& problem) {
 }
 
 std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
-                                   bool residual) {
+                                   int boxed) {
   std::vector<EpilogueTerm> terms =
       epilogue_terms(problem, {choice.swapped, rows_of_consumer(choice), choice.tile_y});
-  if (!residual || !choice.swapped || !stores_boxes(problem)) return terms;
-  const auto found = std::ranges::find_if(terms, [&](const EpilogueTerm& term) {
-    return !term.is_vector() && lies_as_result(problem, *term.operand);
-  });
-  if (found != terms.end()) found->is_residual = true;
+  if (!choice.swapped || !stores_boxes(problem)) return terms;
+  const auto box_first = [&](EpilogueBox box, const auto& fits) {
+    const auto found = std::ranges::find_if(terms, [&](const EpilogueTerm& term) {
+      return term.box == EpilogueBox::none && !term.is_vector() && lies_as_result(problem, *term.operand) &&
+             fits(static_cast<std::int64_t>(dtype_size(term.operand->dtype)));
+    });
+    if (boxed == 0 || found == terms.end()) return;
+    found->box = box;
+    --boxed;
+  };
+  box_first(EpilogueBox::in_place, [&](std::int64_t bytes) { return bytes == out_bytes(problem); });
+  box_first(EpilogueBox::beside, [](std::int64_t bytes) { return bytes <= most_beside; });
   return terms;
 }
 
 SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   SharedMemoryPlan best;
   for (const int chunk : chunks_of(problem, choice)) {
-    SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, true);
-    if (plan.residual && plan.stages < std::min<std::int64_t>(stages_for_residual, steps_of(problem)))
-      plan = plan_with(problem, choice, card, chunk, false);
+    SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, most_boxed);
+    while (plan.boxed() > 0 && plan.stages < std::min<std::int64_t>(stages_for_boxes, steps_of(problem)))
+      plan = plan_with(problem, choice, card, chunk, plan.boxed() - 1);
     const bool is_deeper = chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages;
     if (best.chunk == 0 || is_deeper) best = plan;
   }

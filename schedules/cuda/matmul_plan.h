@@ -25,7 +25,10 @@ struct SharedMemoryPlan {
   int shared_bytes = 0;
   bool store_boxes = false;
   bool store_rows = false;
-  bool residual = false;
+  bool residual = false;  ///< an operand of the epilogue comes into the buffers of the result
+  int beside_bytes = 0;   ///< of an element of one that has buffers of its own, or 0
+  int beside_at = 0;      ///< bytes before those
+  [[nodiscard]] int boxed() const { return (residual ? 1 : 0) + (beside_bytes != 0 ? 1 : 0); }
 };
 
 /// Bytes of an operand's element, and of the result's.
@@ -36,11 +39,11 @@ struct SharedMemoryPlan {
 /// Stages of the whole depth.
 [[nodiscard]] std::int64_t steps_of(const CudaMatmulProblem& problem);
 [[nodiscard]] int rows_of_consumer(const CudaMatmulChoice& choice);
-/// `residual`: one operand may be it, where results are swapped (what was measured).
+/// So many operands at most come in boxes, where results are swapped (what was measured).
 [[nodiscard]] std::vector<EpilogueTerm> terms_of(const CudaMatmulProblem& problem,
-                                                 const CudaMatmulChoice& choice, bool residual);
-/// Wide chunks of results, unless narrow ones leave room for a stage that counts. A residual comes in boxes
-/// when that leaves enough stages.
+                                                 const CudaMatmulChoice& choice, int boxed);
+/// Wide chunks of results, unless narrow ones leave room for a stage that counts. As many operands come in boxes
+/// as leave enough stages.
 [[nodiscard]] SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                        const Card& card);
 

@@ -68,6 +68,22 @@ DEVICE void buffer_chunk(const Consumer& me, u32 buffer, const Pack& packed) {
     store_matrices<SWAPPED>(matrices_row<false>(me, buffer, j), packed[j][0], packed[j][1]);
   }
 }
+/// Pairs of 16-bit elements of a chunk that lies as one of 16-bit results: set(fragment, pair).
+template <class Set>
+DEVICE void read_pairs(const Consumer& me, u32 buffer, Loaded (&loaded)[CHUNK / 8][2], const Set& set) {
+  u32 pairs[4];
+#pragma unroll
+  for (int j = 0; j + 1 < CHUNK / 8; j += 2) {
+    load_matrices<SWAPPED, 4>(matrices_row<true>(me, buffer, j), pairs);
+#pragma unroll
+    for (int m = 0; m < 4; m++) set(loaded[j + m / 2][m % 2], pairs[m]);
+  }
+  if constexpr (CHUNK / 8 % 2 != 0) {
+    constexpr int j = CHUNK / 8 - 1;
+    load_matrices<SWAPPED, 2>(matrices_row<false>(me, buffer, j), pairs);
+    for (int m = 0; m < 2; m++) set(loaded[j][m], pairs[m]);
+  }
+}
 DEVICE void read_residual(const Consumer& me, u32 buffer, Loaded (&loaded)[CHUNK / 8][2]) {
   if constexpr (WIDE) {
 #pragma unroll
@@ -80,17 +96,24 @@ DEVICE void read_residual(const Consumer& me, u32 buffer, Loaded (&loaded)[CHUNK
     }
     return;
   }
-  u32 pairs[4];
-#pragma unroll
-  for (int j = 0; j + 1 < CHUNK / 8; j += 2) {
-    load_matrices<SWAPPED, 4>(matrices_row<true>(me, buffer, j), pairs);
-#pragma unroll
-    for (int m = 0; m < 4; m++) set_residual(loaded[j + m / 2][m % 2], pairs[m]);
+  read_pairs(me, buffer, loaded, [](Loaded& one, u32 pair) { set_residual(one, pair); });
+}
+/// What lies beside the results, whose rows of a chunk are 64 elements along x.
+DEVICE void read_beside(const Consumer& me, u32 buffer, Loaded (&loaded)[CHUNK / 8][2]) {
+  if constexpr (BESIDE_BYTES == 2) {
+    read_pairs(me, buffer, loaded, [](Loaded& one, u32 pair) { set_beside(one, pair); });
+    return;
   }
-  if constexpr (CHUNK / 8 % 2 != 0) {
-    constexpr int j = CHUNK / 8 - 1;
-    load_matrices<SWAPPED, 2>(matrices_row<false>(me, buffer, j), pairs);
-    for (int m = 0; m < 2; m++) set_residual(loaded[j][m], pairs[m]);
+  const auto byte_at = [&](int x, int y) {
+    return read_shared_byte(buffer + y * 64 + ((x / 16 ^ (y >> 1 & 3)) << 4) + x % 16);
+  };
+#pragma unroll
+  for (int j = 0; j < CHUNK / 8; j++) {
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const int x = 16 * me.warp + me.lane / 4 + 8 * h, y = 8 * j + 2 * (me.lane % 4);
+      set_beside(loaded[j][h], byte_at(x, y) | byte_at(x, y + 1) << 8);
+    }
   }
 }
 
@@ -107,17 +130,24 @@ constexpr int OWN_CHUNKS = OWN_Y / CHUNK;
 // Boxes of a chunk: rows of swapped f32 are twice as long as a box is wide.
 constexpr int BOX_PARTS = SWAPPED ? 64 / BOX_X : 1;
 
-DEVICE void load_residual(const Shared& s, const Consumer& me, const TensorMap* map, const Tile& tile, int own_x) {
+// What lies as the result does comes in boxes: into the buffers of its chunks, and beside them.
+constexpr bool BOXED = RESIDUAL || BESIDE_BYTES > 0;
+constexpr int BESIDE_CHUNK_BYTES = 64 * CHUNK * BESIDE_BYTES;
+DEVICE void load_boxed(const Shared& s, const Consumer& me, const TensorMap* map_residual, const TensorMap* map_beside,
+                       const Tile& tile, int own_x) {
   const u32 barrier = s.residual + 8 * me.index;
-  wait_stores_read<0>();
-  barrier_expect(barrier, BLOCKS * OWN_CHUNKS * CHUNK_BYTES);
+  if constexpr (RESIDUAL) wait_stores_read<0>();
+  barrier_expect(barrier, BLOCKS * OWN_CHUNKS * ((RESIDUAL ? CHUNK_BYTES : 0) + BESIDE_CHUNK_BYTES));
   for (int i = 0; i < BLOCKS; i++) {
     for (int c = 0; c < OWN_CHUNKS; c++) {
+      const int number = i * OWN_CHUNKS + c;
       const Box box = box_at(tile, own_x, i, (SPLIT > 1 ? me.rank * OWN_CHUNKS : 0) + c);
-      const u32 to = me.out + BUFFERS_AT + (i * OWN_CHUNKS + c) * CHUNK_BYTES;
+      const u32 to = me.out + BUFFERS_AT + number * CHUNK_BYTES;
 #pragma unroll
-      for (int part = 0; part < BOX_PARTS; part++)
-        load_box(to + part * CHUNK * 128, map, box.fast + part * BOX_X, box.slow, tile.batch, 0, barrier);
+      for (int part = 0; RESIDUAL && part < BOX_PARTS; part++)
+        load_box(to + part * CHUNK * 128, map_residual, box.fast + part * BOX_X, box.slow, tile.batch, 0, barrier);
+      if constexpr (BESIDE_BYTES > 0)
+        load_box(me.out + BESIDE_AT + number * BESIDE_CHUNK_BYTES, map_beside, box.fast, box.slow, tile.batch, 0, barrier);
     }
   }
 }
@@ -183,6 +213,8 @@ DEVICE void write_chunk(Consumer& me, const TensorMap* map_out, const Arguments&
       loaded[j][h] = load_operands(arguments, tile.batch, tile.x + local_x + 8 * h, tile.y + local_y + 8 * j);
   }
   const u32 buffer = me.out + BUFFERS_AT + me.buffer * CHUNK_BYTES;
+  if constexpr (BESIDE_BYTES > 0)
+    read_beside(me, me.out + BESIDE_AT + (i * OWN_CHUNKS + chunk % OWN_CHUNKS) * BESIDE_CHUNK_BYTES, loaded);
   if constexpr (RESIDUAL) {
     read_residual(me, buffer, loaded);
   } else if constexpr (STORE_BOXES) {

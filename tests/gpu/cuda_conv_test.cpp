@@ -43,6 +43,14 @@ void check(const ConvSpec& spec, const std::vector<CudaMatmulChoice>& choices = 
   }
 }
 
+ConvSpec in_groups(ConvSpec spec, std::int64_t groups, std::int64_t channels, std::int64_t filters) {
+  spec.groups = groups;
+  spec.channels = groups * channels;
+  spec.filters = groups * filters;
+  spec.epilogue = "residual";
+  return spec;
+}
+
 ConvSpec taps(std::int64_t count, std::int64_t stride) {
   ConvSpec spec;
   spec.taps_y = spec.taps_x = count;
@@ -86,6 +94,27 @@ TEST_F(GpuCudaConv, EpiloguesAgreeWithTheInterpreter) {
       check(spec);
     }
   }
+}
+
+/// Two operands come in boxes: into the buffers of results, and beside them.
+TEST_F(GpuCudaConv, MasksAgreeWithTheInterpreter) {
+  for (const char* epilogue : {"mask", "masked", "hidden"}) {
+    for (const std::int64_t count : {1, 3}) {
+      ConvSpec spec = taps(count, 1);
+      spec.filters = 144;
+      spec.epilogue = epilogue;
+      check(spec);
+      spec.channels = 192;  // so deep that a split has parts
+      check(spec, {tile(128, 32, false, 2), tile(64, 72, true), tile(256, 64, false)});
+    }
+  }
+  ConvSpec floats = taps(3, 1);
+  floats.element = DType::f32;
+  floats.epilogue = "masked";
+  check(floats);
+  ConvSpec groups = in_groups(taps(3, 1), 3, 32, 80);
+  groups.epilogue = "masked";
+  check(groups);
 }
 
 TEST_F(GpuCudaConv, FloatsAgreeWithTheInterpreter) {
@@ -142,14 +171,6 @@ TEST_F(GpuCudaConv, SomeChannelsAgreeWithTheInterpreter) {
     spec.channels_beside = 16;
     check(spec);
   }
-}
-
-ConvSpec in_groups(ConvSpec spec, std::int64_t groups, std::int64_t channels, std::int64_t filters) {
-  spec.groups = groups;
-  spec.channels = groups * channels;
-  spec.filters = groups * filters;
-  spec.epilogue = "residual";
-  return spec;
 }
 
 /// Groups are batches, whose results lie side by side.

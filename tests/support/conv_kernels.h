@@ -15,7 +15,8 @@ struct ConvSpec {
   std::int64_t taps_z = 3, stride_z = 1, dilation_z = 1;
   Dims pads_z = {1, 1};
   DType element = DType::bf16;
-  /// none, relu, residual (with relu), scale (a number per channel); all with bias
+  /// none, relu, residual (with relu), scale (a number per channel), mask (by truth values), masked and hidden (residual, then
+  /// a mask by truth values, and by what is positive); all with bias
   std::string epilogue = "relu";
   std::int64_t channels_beside = 0;  ///< so many on either side of those that it reads
   bool filter_is_weight = true;      ///< else it is a value with its channels innermost
@@ -45,6 +46,22 @@ inline Attributes attributes_of(const ConvSpec& spec) {
           {"pads", pads},
           {"dilations", with_frames(spec, {spec.dilation, spec.dilation}, spec.dilation_z)},
           {"groups", spec.groups}};
+}
+
+}  // namespace conv_kernels
+
+namespace conv_kernels {
+
+/// What is left of y by an epilogue's mask.
+inline ValueId mask(Graph& body, ValueId y, const std::string& epilogue, std::vector<bool>& weights) {
+  const bool is_truth = epilogue != "hidden";
+  const TensorType type = body.type(y);
+  weights.push_back(false);
+  ValueId hides = body.add_input("m", make_type(is_truth ? DType::boolean : type.dtype, type.dims()));
+  with_channels_last(body, hides);
+  const ValueId zero = body.add_constant(Tensor(type.dtype, {}));
+  if (!is_truth) hides = with_channels_last(body, body.add(Op::greater, {hides, zero}));
+  return with_channels_last(body, body.add(Op::where, {hides, y, zero}));
 }
 
 }  // namespace conv_kernels
@@ -83,8 +100,10 @@ inline Kernel conv_kernel(const ConvSpec& spec) {
   if (spec.epilogue == "scale")
     then(Op::mul,
          {y, with_channels_last(body, input("e", with_frames(spec, {1, spec.filters, 1, 1}, 1), true))});
-  if (spec.epilogue == "residual")
+  const bool hides = spec.epilogue == "masked" || spec.epilogue == "hidden";
+  if (spec.epilogue == "residual" || hides)
     then(Op::add, {y, with_channels_last(body, input("e", body.type(y).dims(), false))});
+  if (spec.epilogue == "mask" || hides) y = conv_kernels::mask(body, y, spec.epilogue, weights);
   if (spec.epilogue != "none") then(Op::relu, {y});
   body.outputs = {y};
   return make_kernel(body, std::move(weights));

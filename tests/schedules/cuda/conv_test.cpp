@@ -1,5 +1,6 @@
 #include "schedules/cuda/conv.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -146,6 +147,26 @@ TEST(CudaConv, EpilogueOperandsFollowTheLayout) {
       make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
   EXPECT_THAT(text.source.text, HasSubstr("constexpr int RESIDUAL = 1;"));
   EXPECT_EQ(text.launch.maps.at(3).argument, 3);
+}
+
+TEST(CudaConv, MasksComeInBoxesBesideTheResults) {
+  for (const auto& [epilogue, bytes, residual] :
+       {std::tuple{"mask", 1, 0}, std::tuple{"masked", 1, 1}, std::tuple{"hidden", 2, 1}}) {
+    ConvSpec spec;
+    spec.epilogue = epilogue;
+    const CudaMatmulProblem problem = problem_of(spec);
+    const CudaTemplate text =
+        make_cuda_matmul(problem, cuda_conv_choices(problem, sample_card())[0], sample_card());
+    EXPECT_THAT(text.source.text, HasSubstr(fmt::format("constexpr int RESIDUAL = {};", residual)));
+    EXPECT_THAT(text.source.text, HasSubstr(fmt::format("constexpr int BESIDE_BYTES = {};", bytes)));
+    if (bytes == 1) EXPECT_EQ(text.launch.maps.at(4).argument, 3 + residual);
+    EXPECT_EQ(text.launch.maps.at(4).swizzle, 64 * bytes);
+    EXPECT_EQ(text.launch.maps.at(4).box[0], 64);
+    spec.filters = 72;  // rows of truth values begin beside multiples of 16 bytes
+    const CudaMatmulProblem odd = problem_of(spec);
+    EXPECT_THAT(make_cuda_matmul(odd, cuda_conv_choices(odd, sample_card())[0], sample_card()).source.text,
+                HasSubstr(fmt::format("constexpr int BESIDE_BYTES = {};", bytes == 1 ? 0 : 2)));
+  }
 }
 
 TEST(CudaConv, FiltersArePackedTapByTap) {
