@@ -228,13 +228,61 @@ class Fuser {
     if (taken_[id] || is_free_[id]) return;
     const std::set<std::size_t> groups = reading_groups(id);
     const bool few = groups.size() == 1 || is_widening(graph_, node(id)) ||
-                     (groups.size() <= most_repetitions && is_worth_repeating(graph_, node(id)));
+                     (groups.size() <= most_repetitions && is_repeated(id));
     const bool joins =
         few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
           return allowance_in(drafts_[group], id).has_value();
         });
-    if (!joins || leaves_template(groups, id)) return add_draft({{id}, id, no_node, {}, ""});
+    if (!joins) return add_draft({{id}, id, no_node, {}, ""});
+    if (leaves_template(groups, id)) {
+      if (groups.size() != 1 || !leave_together(*groups.begin(), id)) add_draft({{id}, id, no_node, {}, ""});
+      return;
+    }
     for (std::size_t group : groups) join(group, id);
+  }
+
+  /// A GPU computes in less time than it takes to write and read.
+  [[nodiscard]] bool is_repeated(NodeId id) const {
+    const auto is_work = [&](NodeId each) { return live_[each] && !taken_[each] && !is_free_[each]; };
+    return is_worth_repeating(graph_, node(id)) ||
+           (options_.refuse_template && is_made_of_less(graph_, id, is_work));
+  }
+
+  /// Makes a group of `id` and of the work between it and the epilogue of `group`, which reads it, where the one result of that
+  /// work takes less memory than what it reads.
+  bool leave_together(std::size_t group, NodeId id) {
+    const NodeSet &all = drafts_[group].nodes, beside = work_beside(drafts_[group], id);
+    if (drafts_[group].anchor == no_node || beside.empty()) return false;
+    NodeSet rest = all, together = beside;
+    for (const NodeId each : beside) rest.erase(each);
+    together.insert(id);
+    std::optional<NodeId> root = only_open(together);
+    for (; root && is_widening(graph_, node(*root)); root = only_open(together)) {
+      together.erase(*root);  // it reads less than it makes
+      rest.insert(*root);
+    }
+    if (!root || graph_.type(node(*root).outputs[0]).byte_size() >= bytes_read(graph_, beside)) return false;
+    drafts_[group].nodes = rest;
+    add_draft({together, *root, no_node, {}, ""});
+    return true;
+  }
+
+  /// What of a group reads `id`, directly or not, and is nothing that its anchor is ahead of or behind.
+  [[nodiscard]] NodeSet work_beside(const Draft& draft, NodeId id) const {
+    NodeSet behind_anchor, beside;
+    const auto reads = [&](NodeId reader, const NodeSet& of, NodeId one) {
+      return std::ranges::any_of(node(reader).inputs, [&](ValueId input) {
+        const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+        return producer != no_node && (producer == one || of.contains(producer));
+      });
+    };
+    for (const NodeId each : draft.nodes) {
+      if (each == draft.anchor || reads(each, behind_anchor, draft.anchor)) behind_anchor.insert(each);
+      const bool is_apart = !behind_anchor.contains(each) && !draft.allowance.contains(each) &&
+                            groups_of_[each].size() == 1 && role_of(node(each)) == Role::pointwise;
+      if (is_apart && reads(each, beside, id)) beside.insert(each);
+    }
+    return beside;
   }
 
   /// Whether joining its readers takes a product among them off its template: its group says so.

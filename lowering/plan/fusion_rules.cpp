@@ -1,6 +1,8 @@
 #include "lowering/plan/fusion_rules.h"
 
 #include <array>
+#include <set>
+#include <vector>
 
 #include "frontend/ops/op_table.h"
 
@@ -117,6 +119,37 @@ bool is_worth_repeating(const Graph& graph, const Node& node) {
   for (ValueId input : node.inputs)
     if (input != no_value && graph.type(input).element_count() * 4 > elements) ++large_operands;
   return large_operands <= 1;
+}
+
+std::int64_t bytes_read(const Graph& graph, const std::set<NodeId>& nodes) {
+  std::set<ValueId> inputs;
+  for (const NodeId id : nodes) {
+    for (const ValueId input : graph.node(id).inputs) {
+      const NodeId producer = input == no_value ? no_node : graph.value(input).producer;
+      if (input != no_value && (producer == no_node || !nodes.contains(producer))) inputs.insert(input);
+    }
+  }
+  std::int64_t bytes = 0;
+  for (const ValueId input : inputs) bytes += graph.type(input).byte_size();
+  return bytes;
+}
+
+bool is_made_of_less(const Graph& graph, NodeId id, const std::function<bool(NodeId)>& is_work) {
+  constexpr std::size_t most_work = 32;
+  const TensorType& result = graph.type(graph.node(id).outputs[0]);
+  if (result.dtype != DType::f32 || role_of(graph.node(id)) != Role::pointwise) return false;
+  std::set<NodeId> work = {id};
+  for (std::vector<NodeId> left = {id}; !left.empty() && work.size() <= most_work;) {
+    const Node& node = graph.node(left.back());
+    left.pop_back();
+    for (const ValueId input : node.inputs) {
+      const NodeId producer = input == no_value ? no_node : graph.value(input).producer;
+      const bool is_computed =
+          producer != no_node && role_of(graph.node(producer)) == Role::pointwise && is_work(producer);
+      if (is_computed && work.insert(producer).second) left.push_back(producer);
+    }
+  }
+  return work.size() <= most_work && bytes_read(graph, work) <= result.byte_size();
 }
 
 bool is_widening(const Graph& graph, const Node& node) {

@@ -1,6 +1,9 @@
 #pragma once
 // What may be computed together with what: the table that fusion decides by.
 
+#include <functional>
+#include <set>
+
 #include "lowering/plan/plan.h"
 #include "sylvite/graph.h"
 
@@ -53,6 +56,11 @@ enum class Role {
 
 /// True when computing the node again for another reader costs no more than reading its stored result.
 [[nodiscard]] bool is_worth_repeating(const Graph& graph, const Node& node);
+/// Bytes of all values that the nodes read and do not make.
+[[nodiscard]] std::int64_t bytes_read(const Graph& graph, const std::set<NodeId>& nodes);
+/// True when the f32 result of pointwise work takes at least as much memory as all that it is made of, through nodes of which
+/// `is_work` says that they are computed with it: what reads it from memory may as well compute it.
+[[nodiscard]] bool is_made_of_less(const Graph& graph, NodeId id, const std::function<bool(NodeId)>& is_work);
 /// A cast from floats of fewer bits: what it reads is smaller than its result, however often it is read.
 [[nodiscard]] bool is_widening(const Graph& graph, const Node& node);
 

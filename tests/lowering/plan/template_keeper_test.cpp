@@ -109,5 +109,33 @@ TEST_F(KeptTemplates, EpiloguesMayFitOnlyWithWhatTheyRead) {
   EXPECT_THAT(groups_of(graph, options), ElementsAre("transpose", "less matmul where"));
 }
 
+/// What is read of memory is as little as may be: one narrow result instead of two wide ones.
+TEST_F(KeptTemplates, WorkBesideAnEpilogueThatStopsStaysWhole) {
+  const ValueId sum = graph.add(Op::add, {unary(Op::exp, x), unary(Op::tanh, y)});
+  const ValueId narrow = graph.add(Op::cast, {sum}, {{"to", std::string("bf16")}});
+  const ValueId wide = graph.add(Op::cast, {narrow}, {{"to", std::string("f32")}});
+  graph.outputs = {graph.add(Op::add, {product(x), wide})};
+  EXPECT_THAT(groups_of(graph, without_templates_for({Op::tanh, Op::exp})),
+              ElementsAre("exp tanh add cast", "cast matmul add"));
+}
+
+/// A GPU reads less where each reader makes a wide value of narrow ones.
+TEST_F(KeptTemplates, WideWorkOnNarrowValuesIsRepeated) {
+  const auto groups = [&](bool is_narrow) {
+    Graph of;
+    const auto input = [&](const char* name) {
+      const ValueId id = of.add_input(name, make_type(is_narrow ? DType::bf16 : DType::f32, {8, 16}));
+      return of.add(Op::cast, {id}, {{"to", std::string("f32")}});
+    };
+    const ValueId power = of.add(Op::exp, {of.add(Op::mul, {input("a"), input("b")})});
+    for (const std::int64_t axis : {0, 1})
+      of.outputs.push_back(
+          of.add(Op::reduce_sum, {power}, {{"axes", Dims{axis}}, {"keepdims", std::int64_t{0}}}));
+    return groups_of(of, without_templates_for({Op::matmul}));
+  };
+  EXPECT_EQ(groups(true).size(), 2U);
+  EXPECT_EQ(groups(false).size(), 3U);
+}
+
 }  // namespace
 }  // namespace sylvite
