@@ -48,6 +48,8 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
+from .torch_training import DECOMPOSITIONS as TRAINING
+from .torch_training import resize_by_products
 from .torch_vision import decompositions as of_torchvision
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
@@ -117,8 +119,8 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     return {**kept, **WHOLE, **DRAWS, **OWN}
 
 
-def decompositions() -> dict[Any, Callable[..., Any]]:
-    return {**own_decompositions(), **of_torchvision()}
+def decompositions(has_gradients: bool) -> dict[Any, Callable[..., Any]]:
+    return {**own_decompositions(), **of_torchvision(), **(TRAINING if has_gradients else {})}
 
 
 @dataclasses.dataclass
@@ -402,7 +404,10 @@ def backend(
     told = read_options(mode, options)
     on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
-    keep_attention(module, needs_gradients(inputs))
+    has_gradients = needs_gradients(inputs)
+    keep_attention(module, has_gradients)
+    if has_gradients:
+        resize_by_products(module)
     keep_loops(module)
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
     # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
@@ -413,7 +418,7 @@ def backend(
             fw_compiler=graph_compiler(told, "forward"),
             bw_compiler=graph_compiler(told, "backward"),
             inference_compiler=graph_compiler(told, "inference"),
-            decompositions=decompositions(),
+            decompositions=decompositions(has_gradients),
             partition_fn=partition,
             keep_inference_input_mutations=True,
         )

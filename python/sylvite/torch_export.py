@@ -49,7 +49,7 @@ def _whole_attention(*args: Any, **kwargs: Any) -> Any:
 
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    return {**decompositions(), torch.ops.aten.scaled_dot_product_attention.default: _whole_attention}
+    return {**decompositions(False), torch.ops.aten.scaled_dot_product_attention.default: _whole_attention}
 
 
 def _values(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:

@@ -1,6 +1,7 @@
 """The backend of torch.compile, beside eager."""
 
 import gc
+import math
 import tempfile
 import time
 import unittest
@@ -392,6 +393,32 @@ class Training(WithTorch):
             self.compiled(model)(x).square().sum().backward()
         signature = graphs[-1].texts[0].splitlines()[0]
         self.assertEqual(signature.count("f32[2,8,7,7]"), 2)  # before the norm, and behind the activation
+
+    def test_groups_of_channels_have_gradients(self):
+        for model in (nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 4, 3)),
+                      nn.GroupNorm(1, 3, affine=False), nn.Sequential(nn.Flatten(2), nn.GroupNorm(3, 3))):  # fmt: skip
+            with self.subTest(model=str(model)):
+                self.check_gradients(model, torch.randn(2, 3, 9, 8))
+
+    def test_normalised_groups_are_not_saved(self):
+        model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 4, 3))
+        with torch_backend.listen() as graphs:
+            self.compiled(model)(torch.randn(2, 3, 9, 9)).square().sum().backward()
+        signature = graphs[-1].texts[0].splitlines()[0]
+        self.assertEqual(signature.count("f32[2,8,7,7]"), 2)  # before the norm, and behind the activation
+
+    def test_losses_of_classes_have_gradients(self):
+        for options in ({}, {"reduction": "sum"}, {"reduction": "none"}, {"ignore_index": 2}, {"label_smoothing": 0.1},
+                        {"weight": torch.rand(7)}):  # fmt: skip
+            for shape in ((5,), (3, 2, 4)):
+                torch._dynamo.reset()
+                with self.subTest(options=str(options), shape=shape):
+                    class Loss(nn.Module):
+                        def forward(self, x, shape=shape, options=options):
+                            target = torch.arange(math.prod(shape)).reshape(shape) % 7
+                            return nn.functional.cross_entropy(x, target, **options)
+
+                    self.check_gradients(Loss(), torch.randn(shape[0], 7, *shape[1:]))
 
     def test_results_that_gradients_read_are_made_again(self):
         model = nn.Sequential(nn.Linear(8, 12), nn.Tanh(), nn.Linear(12, 4))

@@ -126,6 +126,12 @@ class Inference(TensorForms, WithGpu):
                                 nn.Conv1d(64, 32, 3, dilation=2), nn.ConvTranspose1d(32, 16, 4, 2))  # fmt: skip
         self.check_gradients(network, torch.randn(4, 16, 201))
 
+    def test_gradients_of_groups_and_resizing(self):
+        for options in ({"scale_factor": 2}, {"size": (9, 21)}, {"size": (30, 16), "align_corners": True}):
+            network = nn.Sequential(
+                nn.Conv2d(8, 32, 3), nn.GroupNorm(4, 32), nn.SiLU(), nn.Upsample(mode="bilinear", **options), nn.Conv2d(32, 8, 3))
+            self.check_gradients(network, torch.randn(4, 8, 14, 18))
+
     def test_gradients_of_rows_that_most_updates_are_of(self):
         class Network(nn.Module):
             def __init__(self):

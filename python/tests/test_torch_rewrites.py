@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.attention.flex_attention import flex_attention
 from with_torch import WithTorch
 
-from sylvite import torch_backend
+from sylvite import torch_backend, torch_training
 
 F = nn.functional
 
@@ -34,6 +34,17 @@ class Whole(WithTorch):
 def positive(*batch, n):
     x = torch.randn(*batch, n, n)
     return x @ x.mT + n * torch.eye(n)
+
+
+class Resizing(unittest.TestCase):
+    def test_two_products_resize(self):
+        x = torch.randn(2, 3, 5, 7).bfloat16()
+        for options in ({"scale_factor": 2}, {"scale_factor": (3, 1.7)}, {"size": (9, 4)}, {"size": (9, 4), "align_corners": True},
+                        {"scale_factor": 2.5, "recompute_scale_factor": True}, {"size": 1}, {"scale_factor": 2, "align_corners": True}):  # fmt: skip
+            with self.subTest(options=str(options)):
+                wanted = F.interpolate(x.float(), mode="bilinear", **options)
+                torch.testing.assert_close(torch_training._resize(x, mode="bilinear", **options).float(), wanted, atol=2e-2, rtol=1e-2)
+        self.assertIsNot(torch_training._resize(x.float(), scale_factor=2).dtype, torch.bfloat16)  # by torch: nearest, of f32
 
 
 class LinearAlgebra(Whole):

@@ -1,0 +1,167 @@
+"""What graphs with gradients dissolve: norms and losses in terms of sums and work on each element.
+
+The backward pass computes that work again of what is saved anyway, where an operation as a whole would be saved in f32. Each
+function computes what its operation does; NotImplemented leaves it as it is.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def _wide(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+# Group normalisation. Images stay images, whose channels may lie innermost: sums are over pixels first.
+
+
+def _pixels(x: Tensor) -> list[int]:
+    return list(range(2, x.dim()))
+
+
+def _of_groups(channels: Tensor, groups: int) -> Tensor:
+    """[images, channels] -> [images, groups]."""
+    return channels.reshape(channels.shape[0], groups, -1).sum(2)
+
+
+def _of_channels(group: Tensor, x: Tensor) -> Tensor:
+    """[images, groups] -> as an operand of work on the image."""
+    images, groups = group.shape
+    channels = group.unsqueeze(-1).expand(images, groups, x.shape[1] // groups)
+    return channels.reshape(images, x.shape[1], *[1] * (x.dim() - 2))
+
+
+def _vector(weight: Tensor, x: Tensor) -> Tensor:
+    return _wide(weight).reshape(1, -1, *[1] * (x.dim() - 2))
+
+
+def _group_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, images: int, channels: int, pixels: int, groups: int, eps: float
+) -> Any:
+    if x.dim() < 3:
+        return NotImplemented
+    count = channels // groups * pixels
+    wide = _wide(x)
+    mean = _of_groups(wide.sum(_pixels(x)), groups) / count
+    centered = wide - _of_channels(mean, x)
+    inverse = (_of_groups((centered * centered).sum(_pixels(x)), groups) / count + eps).rsqrt()
+    value = centered * _of_channels(inverse, x)
+    value = value if weight is None else value * _vector(weight, x)
+    value = value if bias is None else value + _vector(bias, x)
+    return value.to(x.dtype), mean.to(x.dtype), inverse.to(x.dtype)
+
+
+def _group_norm_backward(
+    grad: Tensor, x: Tensor, mean: Tensor, inverse: Tensor, weight: Tensor | None, images: int, channels: int, pixels: int,
+    groups: int, output_mask: Sequence[bool],
+) -> Any:  # fmt: skip
+    if x.dim() < 3:
+        return NotImplemented
+    count = channels // groups * pixels
+    wide, centered = _wide(grad), _wide(x) - _of_channels(_wide(mean), x)
+    sums, products = wide.sum(_pixels(x)), (wide * centered).sum(_pixels(x))  # [images, channels]
+    scale = _wide(inverse)
+    to_x = to_weight = to_bias = None
+    if output_mask[0]:
+        vector = None if weight is None else _wide(weight).unsqueeze(0)
+        of_grad = _of_groups(sums if vector is None else sums * vector, groups) * scale / count
+        of_slope = _of_groups(products if vector is None else products * vector, groups) * scale * scale * scale / count
+        scaled = wide if weight is None else wide * _vector(weight, x)
+        to_x = scaled * _of_channels(scale, x) - _of_channels(of_grad, x) - centered * _of_channels(of_slope, x)
+        to_x = to_x.to(x.dtype)
+    if output_mask[1]:
+        to_weight = (products * _of_channels(scale, x).flatten(1)).sum(0)
+    if output_mask[2]:
+        to_bias = sums.sum(0)
+    parameter = x.dtype if weight is None else weight.dtype
+    return to_x, None if to_weight is None else to_weight.to(parameter), None if to_bias is None else to_bias.to(parameter)
+
+
+# Losses of classes. Of each row the backward pass reads the scores as they were, and two numbers.
+
+
+def _log_softmax(x: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    if x.dim() == 0 or x.shape[dim] == 0:
+        return NotImplemented
+    wide = _wide(x)
+    shifted = wide - wide.amax(dim, True)
+    value = shifted - shifted.exp().sum(dim, True).log()
+    return value if half_to_float else value.to(x.dtype)
+
+
+def _nll_loss_backward(
+    grad: Tensor, x: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int, total: Tensor
+) -> Tensor:
+    """A class is compared with the target, as no memory is filled and written to then."""
+    dim = 0 if x.dim() < 2 else 1
+    if reduction == 1:
+        grad = grad / total
+    target = (target[0] if x.dim() == 1 and target.dim() > 0 else target).unsqueeze(dim)
+    classes = torch.arange(x.shape[dim], device=x.device, dtype=target.dtype)
+    classes = classes.reshape([-1 if i == dim else 1 for i in range(x.dim())])
+    slope = -grad.unsqueeze(dim) if reduction == 0 else -grad
+    if weight is not None:
+        slope = slope * weight.reshape(classes.shape)
+    return torch.where((target == classes) & (target != ignore_index), slope, 0.0).to(x.dtype)
+
+
+# Resizing by weights of two neighbours, line by line and column by column: two products, whose gradients are products.
+
+
+def _weights(given: int, wanted: int, scale: float | None, align_corners: bool, x: Tensor) -> Tensor:
+    """What each of `wanted` places takes of the `given` ones; a scale is of the caller's."""
+    places = torch.arange(wanted, device=x.device, dtype=torch.float32)
+    if align_corners:
+        places = places * ((given - 1) / (wanted - 1) if wanted > 1 else 0.0)
+    else:
+        places = (places + 0.5) * (given / wanted if scale is None else 1 / scale) - 0.5
+    apart = places.clamp(0, given - 1).unsqueeze(1) - torch.arange(given, device=x.device, dtype=torch.float32)
+    return (1 - apart.abs()).clamp(min=0).to(x.dtype)
+
+
+def _resize(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None, antialias: bool = False,
+) -> Tensor:  # fmt: skip
+    as_torch = functools.partial(torch.nn.functional.interpolate, input, size, scale_factor, mode, align_corners,
+                                 recompute_scale_factor, antialias)  # fmt: skip
+    if mode != "bilinear" or antialias or input.dim() != 4 or input.dtype not in (torch.bfloat16, torch.float16):
+        return as_torch()
+    images, channels, height, width = input.shape
+    pair = size if size is not None else scale_factor
+    pair = tuple(pair) if isinstance(pair, (tuple, list)) else (pair, pair)
+    wanted = pair if size is not None else tuple(math.floor(extent * scale) for extent, scale in zip((height, width), pair))
+    if not all(isinstance(extent, int) for extent in (images, channels, height, width, *wanted)):
+        return as_torch()
+    scales = (None, None) if size is not None or recompute_scale_factor else pair
+    lines = _weights(height, wanted[0], scales[0], bool(align_corners), input)
+    columns = _weights(width, wanted[1], scales[1], bool(align_corners), input)
+    rows = lines @ input.permute(0, 2, 3, 1).reshape(images, height, width * channels)
+    pixels = columns @ rows.reshape(images * wanted[0], width, channels)
+    return pixels.reshape(images, wanted[0], wanted[1], channels).permute(0, 3, 1, 2)
+
+
+def resize_by_products(module: torch.fx.GraphModule) -> None:
+    """Replaces resizing in Dynamo's graph, on a GPU, by the function above."""
+    for node in module.graph.find_nodes(op="call_function", target=torch.nn.functional.interpolate):
+        given = node.args[0] if node.args else node.kwargs["input"]
+        if given.meta["example_value"].device.type == "cuda":
+            node.target = _resize
+    module.recompile()
+
+
+#: Of graphs with gradients, beside the other tables.
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten._log_softmax.default: _log_softmax,
+    aten.native_group_norm.default: _group_norm,
+    aten.native_group_norm_backward.default: _group_norm_backward,
+    aten.nll_loss2d_backward.default: _nll_loss_backward,
+    aten.nll_loss_backward.default: _nll_loss_backward,
+}
