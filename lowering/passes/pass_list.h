@@ -43,6 +43,10 @@ namespace sylvite {
 /// each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
 [[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);
 
+/// The same graph in which a layer_norm or rms_norm of rows whose mean and inverse deviation are values, too, is pointwise work
+/// with these.
+[[nodiscard]] Graph norm_by_statistics(const Graph& graph);
+
 /// The same graph in which norms and reductions over several of the last dims are over one, a product of these, but for images
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);

@@ -35,8 +35,14 @@ bool is_work(const Graph& graph, const Group& group) {
 class RowFolder {
  public:
   RowFolder(const Graph& graph, std::vector<Group> groups, const LoweringOptions& options)
-      : graph_(graph), groups_(std::move(groups)), options_(options), readers_(graph.uses()) {
+      : graph_(graph),
+        groups_(std::move(groups)),
+        options_(options),
+        readers_(graph.uses()),
+        groups_of_(graph.nodes().size()) {
     for (const ValueId output : graph.outputs) outputs_.insert(output);
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      for (const NodeId id : groups_[i].nodes) groups_of_[id].insert(i);
   }
 
   std::vector<Group> run() {
@@ -53,9 +59,14 @@ class RowFolder {
     std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
     std::vector<std::size_t> taken;
     for (const auto& [value, sum] : sums_) {
-      const bool is_own = !outputs_.contains(value) && !readers_[value].empty() &&
-                          std::ranges::all_of(readers_[value], [&](NodeId id) { return nodes.contains(id); });
-      if (is_own) taken.push_back(sum);
+      const bool is_read =
+          std::ranges::any_of(readers_[value], [&](NodeId id) { return nodes.contains(id); });
+      if (is_read) taken.push_back(sum);
+    }
+    // What others read of memory before this group stays where it is made.
+    for (std::size_t count = 0; count != taken.size();) {
+      count = taken.size();
+      std::erase_if(taken, [&](std::size_t sum) { return is_read_between(sum, i, taken); });
     }
     if (taken.empty()) return;
     std::string reason = groups_[i].reason;
@@ -63,21 +74,61 @@ class RowFolder {
       nodes.insert(groups_[sum].nodes.begin(), groups_[sum].nodes.end());
       reason += "; with " + groups_[sum].reason;
     }
-    Group together{{nodes.begin(), nodes.end()}, groups_[i].outputs, std::move(reason)};
+    std::vector<ValueId> outputs = groups_[i].outputs;
+    for (const std::size_t sum : taken)
+      if (is_read_outside(groups_[sum].outputs[0], i, taken)) outputs.push_back(groups_[sum].outputs[0]);
+    Group together{{nodes.begin(), nodes.end()}, std::move(outputs), std::move(reason)};
     if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return;
     for (const std::size_t sum : taken) {
       sums_.erase(groups_[sum].outputs[0]);
+      for (const NodeId id : groups_[sum].nodes) {
+        groups_of_[id].erase(sum);
+        groups_of_[id].insert(i);
+      }
       groups_[sum] = {};
     }
     groups_[i] = std::move(together);
   }
 
+  /// Outside of group i and those that it takes. Nodes may be in several groups.
+  [[nodiscard]] bool is_read_outside(ValueId value, std::size_t i,
+                                     const std::vector<std::size_t>& taken) const {
+    return outputs_.contains(value) || std::ranges::any_of(readers_[value], [&](NodeId id) {
+             return groups_of_[id].empty() || std::ranges::any_of(groups_of_[id], [&](std::size_t group) {
+                      return group != i && std::ranges::find(taken, group) == taken.end();
+                    });
+           });
+  }
+
+  /// Is `value` what `id` is, or what it is a view of?
+  [[nodiscard]] bool is_seen_in(ValueId value, ValueId id) const {
+    if (id == value || id == no_value) return id == value;
+    const NodeId producer = graph_.value(id).producer;
+    return producer != no_node && groups_of_[producer].empty() &&
+           std::ranges::any_of(graph_.node(producer).inputs,
+                               [&](ValueId input) { return is_seen_in(value, input); });
+  }
+
+  [[nodiscard]] bool is_read_between(std::size_t sum, std::size_t end,
+                                     const std::vector<std::size_t>& taken) const {
+    const ValueId value = groups_[sum].outputs[0];
+    for (std::size_t i = sum + 1; i < end; ++i) {
+      if (std::ranges::find(taken, i) != taken.end()) continue;
+      for (const NodeId id : groups_[i].nodes)
+        if (std::ranges::any_of(graph_.node(id).inputs,
+                                [&](ValueId input) { return is_seen_in(value, input); }))
+          return true;
+    }
+    return false;
+  }
+
   const Graph& graph_;
   std::vector<Group> groups_;
   const LoweringOptions& options_;
-  IdMap<std::vector<NodeId>> readers_;   ///< per value
-  std::set<ValueId> outputs_;            ///< of the graph
-  std::map<ValueId, std::size_t> sums_;  ///< groups before, by what they write
+  IdMap<std::vector<NodeId>> readers_;      ///< per value
+  IdMap<std::set<std::size_t>> groups_of_;  ///< per node; those in none need no kernel
+  std::set<ValueId> outputs_;               ///< of the graph
+  std::map<ValueId, std::size_t> sums_;     ///< groups before, by what they write
 };
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::size_t most_folds = 4;
+constexpr std::size_t most_outputs = 4;
 constexpr std::int64_t most_held = 96;  // values of a row in a thread's registers
 constexpr int most_threads = 1024;      // of a block
 constexpr std::int64_t most_rows = (1LL << 31) - 1;
@@ -21,7 +22,7 @@ constexpr std::int64_t most_rows = (1LL << 31) - 1;
 struct Parts {
   Graph graph;
   std::vector<ValueId> folded;  ///< per sum: what it adds
-  ValueId output = no_value;
+  std::vector<ValueId> outputs;
 };
 Parts divide(const Graph& body) {
   GraphCopier copier(body);
@@ -35,7 +36,7 @@ Parts divide(const Graph& body) {
     parts.folded.push_back(copier.mapped(node.inputs[0]));
     copier.set(node.outputs[0], copier.graph().add_input("", body.type(node.outputs[0])));
   }
-  parts.output = copier.mapped(body.outputs[0]);
+  for (const ValueId output : body.outputs) parts.outputs.push_back(copier.mapped(output));
   parts.graph = std::move(copier.graph());
   return parts;
 }
@@ -77,6 +78,23 @@ std::string read_part(const Parts& parts, std::size_t inputs, ValueId to, const 
   return "";
 }
 
+/// Reads output `number`, of each row of the result's `type`.
+std::string read_number(const Parts& parts, std::size_t inputs, std::size_t number, const TensorType& type,
+                        CudaRowFoldsProblem& problem) {
+  const TensorType& own = parts.graph.type(parts.outputs[number]);
+  Dims dims = type.dims();
+  dims.back() = 1;
+  if (own.dims() != dims || type.dims().back() == 1) return "a result is neither a row nor a number for each";
+  if (!is_float_storage(own.dtype)) return "a number is no float";
+  CudaRowFoldsProblem::Number result{{}, own.dtype};
+  std::vector<CudaOperand> in_memory;
+  std::string refusal = read_part(parts, inputs, parts.outputs[number], {dims, 0, dims.size() - 1, {}, true},
+                                  fmt::format("number{}", number), false, result.text, in_memory);
+  if (refusal.empty() && !in_memory.empty()) refusal = "a number is made of more than sums";
+  problem.numbers.push_back(std::move(result));
+  return refusal;
+}
+
 /// FUNCTION(0, operands...).
 std::string call_of(const PointwiseText& text, const std::string& function) {
   std::string arguments = "0.f";
@@ -109,6 +127,12 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
     terms += fmt::format("  if constexpr (F == {}) return {};\n", f,
                          call_of(problem.folds[f], fmt::format("fold{}", f)));
   }
+  std::string numbers;
+  for (std::size_t i = 0; i < problem.numbers.size(); ++i) {
+    functions += problem.numbers[i].text.function;
+    numbers += fmt::format("  store_one(a.out{0} + row, {1});\n", i + 1,
+                           call_of(problem.numbers[i].text, fmt::format("number{}", i + 1)));
+  }
   return functions +
          fmt::format(
              "typedef float Sums[FOLDS];\nstruct Item {{\n{}}};\n"
@@ -118,8 +142,9 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
              "DEVICE void finish(const Arguments& a, long long row, int column, const Item& item, const "
              "Sums& sums) {{\n"
              "  float x[VECTOR];\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n",
-             members, loads, terms, call_of(problem.epilogue, "epilogue"));
+             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n"
+             "DEVICE void finish_numbers(const Arguments& a, long long row, const Sums& sums) {{\n{}}}\n",
+             members, loads, terms, call_of(problem.epilogue, "epilogue"), numbers);
 }
 
 }  // namespace
@@ -128,7 +153,7 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
   if (kernel.open) return {{}, "its sizes are open"};
   const Graph& body = kernel.body;
-  if (body.outputs.size() != 1) return {{}, "it has several outputs"};
+  if (body.outputs.size() > most_outputs) return {{}, "it has many outputs"};
   const TensorType& type = body.type(body.outputs[0]);
   if (type.rank() == 0 || type.layout.channel_block != 0) return {{}, "its result is no row"};
   if (type.element_count() == 0) return {{}, "it is empty"};
@@ -152,8 +177,10 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
                   problem.folds.emplace_back(), problem.operands);
     if (!refusal.empty()) return {{}, refusal};
   }
-  std::string refusal = read_part(parts, body.inputs.size(), parts.output, groups, "epilogue",
+  std::string refusal = read_part(parts, body.inputs.size(), parts.outputs[0], groups, "epilogue",
                                   problem.out != DType::f32, problem.epilogue, problem.operands);
+  for (std::size_t i = 1; i < parts.outputs.size() && refusal.empty(); ++i)
+    refusal = read_number(parts, body.inputs.size(), i, type, problem);
   if (refusal.empty() && cuda_row_folds_choices(problem).empty())
     refusal = "its rows do not fit into registers";
   return {problem, refusal};
@@ -198,13 +225,16 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
   std::vector<const CudaOperand*> operands;
   operands.reserve(problem.operands.size());
   for (const CudaOperand& operand : problem.operands) operands.push_back(&operand);
-  result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
+  std::vector<DType> further;
+  for (const CudaRowFoldsProblem::Number& number : problem.numbers) further.push_back(number.out);
+  result.source.text += arguments_text(operands, extents, further) + functions_text(problem, vector);
   result.source.text += embedded::cuda_rows;
   result.source.text += embedded::cuda_row_folds;
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
+  for (std::size_t i = 0; i <= further.size(); ++i)
+    launch.pointers.push_back(problem.out_argument + static_cast<int>(i));
   for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
   launch.numbers = extent_numbers(extents);
   return result;

@@ -11,6 +11,7 @@
 //   load_item(a, row, column, item)
 //   term<F>(item, sums, j)    what sum F adds at column j of an item
 //   finish(a, row, column, item, sums)   the work on VECTOR columns, and their store
+//   finish_numbers(a, row, sums)   further results, of each row a number
 
 template <int F>
 DEVICE void add_sums(const Item (&items)[ITEMS], int thread, Sums& sums, float2 (*parts)[WARPS * ROWS_OF_BLOCK]) {
@@ -45,6 +46,7 @@ extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(cons
   }
   Sums sums;
   add_sums<0>(items, thread, sums, parts);
+  if (wanted < rows && thread == 0) finish_numbers(arguments, row, sums);
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
     if (wanted < rows && is_inside(thread, i))

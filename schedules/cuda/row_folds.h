@@ -17,10 +17,16 @@ struct CudaRowFoldsProblem {
   std::vector<PointwiseText>
       folds;  ///< what each sum adds; its operands are called as those of `operands`, or as a sum
   PointwiseText epilogue;
+  /// Further results, a number for each row: work on the sums alone.
+  struct Number {
+    PointwiseText text;
+    DType out = DType::f32;
+  };
+  std::vector<Number> numbers;
   std::vector<CudaOperand> operands;  ///< of all of it, each once
   DType out = DType::f32;
   std::int64_t rows = 0, columns = 0;
-  int out_argument = 0;
+  int out_argument = 0;  ///< numbers follow it
 };
 [[nodiscard]] Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel);
 

@@ -10,6 +10,8 @@ inline constexpr const char* row_fold_texts[] = {
     R"(graph g(%d: f32[7,5,49,49], %p: bf16[7,5,49,49]) { %q: f32[7,5,49,49] = cast(%p) {to="f32"} %m: f32[7,5,49,49] = mul(%d, %q) %s: f32[7,5,49,1] = reduce_sum(%m) {axes=[3], keepdims=1} %t: f32[7,5,49,49] = mul(%q, %s) %v: f32[7,5,49,49] = sub(%m, %t) %o: bf16[7,5,49,49] = cast(%v) {to="bf16"} return %o })",
     // a sum of what another sum is taken from, and a number for each row of the first dim
     R"(graph g(%x: bf16[6,11,200], %w: f32[6,1,1], %n: f32[]) { %y: f32[6,11,200] = cast(%x) {to="f32"} %s: f32[6,11,1] = reduce_sum(%y) {axes=[2], keepdims=1} %m: f32[6,11,1] = mul(%s, %n) %c: f32[6,11,200] = sub(%y, %m) %q: f32[6,11,200] = mul(%c, %c) %v: f32[6,11,1] = reduce_sum(%q) {axes=[2], keepdims=1} %o: f32[6,11,200] = div(%c, %v) %z: f32[6,11,200] = mul(%o, %w) return %z })",
+    // a norm that keeps two numbers of each row
+    R"(graph g(%x: bf16[6,11,200], %w: f32[200], %b: f32[200]) { %y: f32[6,11,200] = cast(%x) {to="f32"} %s: f32[6,11,1] = reduce_sum(%y) {axes=[2], keepdims=1} %m: f32[6,11,1] = neg(%s) %c: f32[6,11,200] = add(%y, %m) %q: f32[6,11,200] = mul(%c, %c) %v: f32[6,11,1] = reduce_sum(%q) {axes=[2], keepdims=1} %r: f32[6,11,1] = sqrt(%v) %h: f32[6,11,200] = mul(%c, %r) %k: f32[6,11,200] = mul(%h, %w) %l: f32[6,11,200] = add(%k, %b) %o: bf16[6,11,200] = cast(%l) {to="bf16"} return %o, %m, %r })",
     // rows of odd lengths, hidden by a mask
     R"(graph g(%x: f32[33,1111], %k: bool[33,1111], %z: f32[]) { %y: f32[33,1111] = where(%k, %x, %z) %s: f32[33,1] = reduce_sum(%y) {axes=[1], keepdims=1} %o: f32[33,1111] = sub(%y, %s) return %o })",
     // long rows
