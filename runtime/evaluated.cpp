@@ -35,11 +35,11 @@ Evaluated evaluate_model(const Imported& imported) {
 }
 
 std::vector<HostValue> run_values(const Evaluated& model, const std::vector<HostValue>& inputs) {
-  return run_model(model.host.get(), inputs, runner_of(model));
+  return run_model_values(model.host.get(), inputs, runner_of(model), model.threads);
 }
 
 std::vector<Tensor> run_tensors(const Evaluated& model, const std::vector<Tensor>& inputs) {
-  return run_model_tensors(model.host.get(), inputs, runner_of(model));
+  return run_model_tensors(model.host.get(), inputs, runner_of(model), model.threads);
 }
 
 }  // namespace sylvite

@@ -467,6 +467,9 @@ bool Program::has_loaded(const std::string& symbol) const {
   return rep_->code->kernels.has(symbol);
 }
 
+int Program::threads() const {
+  return rep_->options.threads;
+}
 const Plan& Program::plan() const {
   return rep_->plan;
 }

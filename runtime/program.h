@@ -113,6 +113,7 @@ class Program {
 
   /// Is the kernel of this name in the process, so that relatives need no object of it?
   [[nodiscard]] bool has_loaded(const std::string& symbol) const;
+  [[nodiscard]] int threads() const;  ///< on the CPU
   [[nodiscard]] const Plan& plan() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
   /// Arena, states, weights as packed, and results of one run; on a device, once weights are there, its memory for

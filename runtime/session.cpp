@@ -1,6 +1,7 @@
 #include "runtime/session.h"
 
 #include "base/error.h"
+#include "frontend/quick/quick.h"
 
 namespace sylvite {
 
@@ -45,8 +46,16 @@ std::vector<ModelPort> output_ports(const Imported& imported) {
   return ports;
 }
 
+std::vector<HostValue> run_model_values(const HostPart* host, const std::vector<HostValue>& inputs,
+                                        const GraphRunner& run_graph, int threads) {
+  return run_model(host, inputs, run_graph,
+                   [threads](Op op, InputTensors given, const Attributes& attributes, ResultTypes types) {
+                     return evaluate_quickly(op, given, attributes, types, threads);
+                   });
+}
+
 std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
-                                      const GraphRunner& run_graph) {
+                                      const GraphRunner& run_graph, int threads) {
   if (host == nullptr) return run_graph(inputs);
   if (inputs.size() != host->inputs().size()) {
     throw InputError(
@@ -55,7 +64,7 @@ std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Te
         inputs.size(), host->inputs().size());
   }
   std::vector<Tensor> outputs;
-  for (const HostValue& output : run_model(host, {inputs.begin(), inputs.end()}, run_graph))
+  for (const HostValue& output : run_model_values(host, {inputs.begin(), inputs.end()}, run_graph, threads))
     outputs.push_back(output.tensor());
   return outputs;
 }
@@ -70,14 +79,18 @@ std::vector<Tensor> run_program(Built& built, const std::vector<Tensor>& inputs)
 }  // namespace
 
 std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs) {
-  return run_model(built.host.get(), inputs,
-                   [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); });
+  return run_model_values(
+      built.host.get(), inputs,
+      [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); },
+      built.program.threads());
 }
 
 std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs) {
   if (built.host == nullptr) return run_program(built, inputs);
-  return run_model_tensors(built.host.get(), inputs,
-                           [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); });
+  return run_model_tensors(
+      built.host.get(), inputs,
+      [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); },
+      built.program.threads());
 }
 
 }  // namespace sylvite

@@ -138,9 +138,14 @@ struct Built {
 [[nodiscard]] Built build_program(const Imported& imported, Chosen chosen, const Relatives& relatives = {},
                                   const std::stop_token& stop = {});
 
-/// A model of tensors of numbers only, its graph run by `run_graph`; throws InputError for others. `host` may be nullptr.
+/// A model of tensors of numbers only, its graph run by `run_graph`, host steps with so many threads; throws InputError
+/// for others. `host` may be nullptr.
 [[nodiscard]] std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
-                                                    const GraphRunner& run_graph);
+                                                    const GraphRunner& run_graph, int threads);
+/// The same of any values.
+[[nodiscard]] std::vector<HostValue> run_model_values(const HostPart* host,
+                                                      const std::vector<HostValue>& inputs,
+                                                      const GraphRunner& run_graph, int threads);
 
 /// One run of the whole model: the program, and the host steps if there are any.
 [[nodiscard]] std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs);

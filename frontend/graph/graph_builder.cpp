@@ -175,7 +175,7 @@ std::vector<Tensor> GraphBuilder::evaluate(const Node& node, const std::vector<c
   types.reserve(node.outputs.size());
   for (ValueId id : node.outputs) types.push_back(graph_->type(id));
   work_left_ -= folding_work(*graph_, node);
-  std::vector<Tensor> results = evaluate_node(node.op, inputs, node.attributes, types);
+  std::vector<Tensor> results = evaluation_(node.op, inputs, node.attributes, types);
   for (const Tensor& result : results) fold_bytes_left_ -= result.byte_size();
   return results;
 }

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/graph/interpreter.h"
 #include "sylvite/graph.h"
 
 namespace sylvite {
@@ -85,8 +86,9 @@ class GraphBuilder {
   /// For host steps, where everything is constant and must stay so: from now on operations are evaluated
   /// until they have made so many bytes or taken so many steps, and then refused with UnsupportedError. So is
   /// one that makes more than 1 GB and more than it reads.
-  void fold_everything(std::int64_t bytes, std::int64_t work) {
+  void fold_everything(std::int64_t bytes, std::int64_t work, Evaluation evaluation = evaluate_node) {
     is_limited_ = false;
+    evaluation_ = std::move(evaluation);
     fold_bytes_left_ = bytes;
     work_left_ = work;
   }
@@ -113,6 +115,7 @@ class GraphBuilder {
   std::string node_name_;
   std::map<std::pair<DType, double>, ValueId> scalars_;
   std::map<ValueId, std::optional<Tensor>> known_;  ///< results of nodes that were asked for
+  Evaluation evaluation_ = evaluate_node;
   bool keeps_nodes_ = false;
   bool is_limited_ = true;
   bool is_inside_loop_ = false;

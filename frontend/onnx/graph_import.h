@@ -75,8 +75,9 @@ class OnnxGraphImporter {
   [[nodiscard]] Graph import_first(std::vector<DeferredNode>& deferred, std::vector<HostHandover>& handovers,
                                    std::vector<ModelPort>& inputs);
   /// REQUIRES stage running. The model's outputs, once `nodes` have run with `values` bound to their names.
-  [[nodiscard]] std::vector<HostValue> run_nodes(
-      const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values);
+  [[nodiscard]] std::vector<HostValue> run_nodes(const std::vector<DeferredNode>& nodes,
+                                                 const std::vector<std::pair<std::string, HostValue>>& values,
+                                                 const Evaluation& evaluation);
 
   /// What was assumed of the model, and where it is not as it says; known once it is imported.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }

@@ -83,8 +83,8 @@ class OnnxHostPart final : public HostPart {
   [[nodiscard]] const std::vector<ModelPort>& inputs() const override { return inputs_; }
   [[nodiscard]] const std::vector<ModelPort>& outputs() const override { return outputs_; }
 
-  [[nodiscard]] std::vector<HostValue> run(const std::vector<HostValue>& inputs,
-                                           const GraphRunner& run_graph) const override {
+  [[nodiscard]] std::vector<HostValue> run(const std::vector<HostValue>& inputs, const GraphRunner& run_graph,
+                                           const Evaluation& evaluation) const override {
     const std::vector<Tensor> results = run_static(inputs, run_graph);
     check_expectations(results);
     std::vector<std::pair<std::string, HostValue>> values;
@@ -93,7 +93,7 @@ class OnnxHostPart final : public HostPart {
     for (const HostHandover& handover : handovers_)
       values.emplace_back(handover.name, value_of(handover, results));
     OnnxGraphImporter importer(model_, folder_, options_, OnnxStage::running, store_);
-    return importer.run_nodes(nodes_, values);
+    return importer.run_nodes(nodes_, values, evaluation);
   }
 
  private:
@@ -262,8 +262,9 @@ HostValue OnnxGraphImporter::value_of(const OnnxBinding& binding) const {
 }
 
 std::vector<HostValue> OnnxGraphImporter::run_nodes(
-    const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values) {
-  builder_.fold_everything(options_.host_bytes, options_.host_work);
+    const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values,
+    const Evaluation& evaluation) {
+  builder_.fold_everything(options_.host_bytes, options_.host_work, evaluation);
   const OnnxFrame frame = main_frame();
   OnnxScope scope;
   bind_initializers(model_->graph(), scope);
@@ -291,8 +292,8 @@ ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
 }
 
 std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
-                                 const GraphRunner& run_graph) {
-  if (host != nullptr) return host->run(inputs, run_graph);
+                                 const GraphRunner& run_graph, const Evaluation& evaluation) {
+  if (host != nullptr) return host->run(inputs, run_graph, evaluation);
   std::vector<Tensor> tensors;
   tensors.reserve(inputs.size());
   for (const HostValue& input : inputs) tensors.push_back(input.tensor());

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "frontend/graph/capacity_form.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/onnx/external_data.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/model_sizes.h"
@@ -52,9 +53,11 @@ class HostPart {
   [[nodiscard]] virtual const std::vector<ModelPort>& inputs() const = 0;
   [[nodiscard]] virtual const std::vector<ModelPort>& outputs() const = 0;
   /// The whole model: the graph first, through `run_graph`, then the steps. Values in the order of inputs()
-  /// and outputs(). Throws InputError naming the input that does not fit, and what the steps throw.
+  /// and outputs(). The steps' operations are done by `evaluation`. Throws InputError naming the input that does not fit,
+  /// and what the steps throw.
   [[nodiscard]] virtual std::vector<HostValue> run(const std::vector<HostValue>& inputs,
-                                                   const GraphRunner& run_graph) const = 0;
+                                                   const GraphRunner& run_graph,
+                                                   const Evaluation& evaluation) const = 0;
 };
 
 /// An input that is longer at each run: its extent is that of the states before the run, and `beyond`.
@@ -118,9 +121,11 @@ struct ParsedModel {
 [[nodiscard]] ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
                                                const ImportOptions& options = {});
 
-/// The model, its graph run by `run_graph`. `host` may be nullptr; then the inputs must be tensors.
+/// The model, its graph run by `run_graph`, host steps by `evaluation`. `host` may be nullptr; then the inputs must be
+/// tensors.
 [[nodiscard]] std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
-                                               const GraphRunner& run_graph);
+                                               const GraphRunner& run_graph,
+                                               const Evaluation& evaluation = evaluate_node);
 
 /// The model by the reference interpreter.
 [[nodiscard]] std::vector<HostValue> interpret(const ImportedModel& model,

@@ -101,6 +101,17 @@ TEST(GraphBuilderTest, HostStepsEndAtTheirBudget) {
   EXPECT_THROW(builder.charge(1, 1'000'000), UnsupportedError);
 }
 
+TEST(GraphBuilderTest, HostStepsAreDoneByWhatIsGiven) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym x = builder.constant(Tensor::of<float>(DType::f32, {2}, {1, 2}));
+  builder.fold_everything(1000, 1'000'000,
+                          [](Op, InputTensors, const Attributes&, ResultTypes) -> std::vector<Tensor> {
+                            return {Tensor::of<float>(DType::f32, {2}, {5, 7})};
+                          });
+  EXPECT_EQ((x + x).constant().as_double(1), 7);
+}
+
 /// As the interpreter does, whatever the size of an element.
 TEST(GraphBuilderTest, TransposesConstants) {
   for (const DType dtype : {DType::u8, DType::bf16, DType::f32, DType::i64}) {
