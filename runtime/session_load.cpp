@@ -50,6 +50,7 @@ FrontendOptions frontend_options(const Setup& setup) {
   const Precision precision = setup.config.precision;
   FrontendOptions options;
   options.quantize = precision == Precision::int8_dynamic;
+  options.integers = !setup.machine.gpu;
   if (precision == Precision::f16) options.narrow = DType::f16;
   if (stores_bf16(setup)) options.narrow = DType::bf16;
   options.narrow_options = {.keep_wide = keeps_wide(setup), .mixed_products = !setup.machine.gpu};

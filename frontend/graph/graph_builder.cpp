@@ -55,6 +55,14 @@ bool is_affordable(const Graph& graph, const Node& node, std::int64_t bytes_left
   return bytes <= bytes_left && work <= work_left;
 }
 
+/// 8-bit integers of weights, of which passes make products, would only get larger.
+bool widens_weights(const Graph& graph, const Node& node) {
+  constexpr std::int64_t least_elements = 16;  // fewer are zero points, or counts
+  if (node.op != Op::cast) return false;
+  const TensorType& from = graph.type(node.inputs[0]);
+  return (from.dtype == DType::i8 || from.dtype == DType::u8) && from.element_count() >= least_elements;
+}
+
 /// Of mixed types only store_narrow makes products.
 void require_same_dtype(Sym a, Sym b) {
   const Graph& graph = a.builder().graph();
@@ -139,6 +147,7 @@ bool GraphBuilder::may_fold(const Node& node) const {
   for (ValueId id : node.inputs)
     if (id != no_value && !graph_->is_constant(id)) return false;
   if (!is_limited_) return true;
+  if (widens_weights(*graph_, node)) return false;
   const std::int64_t output_bytes = bytes_of(*graph_, node.outputs);
   return output_bytes <= std::max(max_folded_bytes, bytes_of(*graph_, node.inputs)) &&
          is_affordable(*graph_, node, fold_bytes_left_, work_left_);
@@ -476,7 +485,7 @@ Sym softmax(Sym x, int axis) {
 }
 Sym matmul(Sym a, Sym b) {
   require_same_dtype(a, b);
-  return a.builder().add(Op::matmul, {a, b});
+  return cast(a.builder().add(Op::matmul, {a, b}), a.dtype());
 }
 Sym conv(const std::vector<Sym>& inputs, Attributes attributes) {
   require_same_dtype(inputs.at(0), inputs.at(1));

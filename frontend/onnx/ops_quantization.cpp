@@ -42,19 +42,18 @@ void dynamic_quantize_linear(ImportContext& c) {
   c.output(2, quantized.zero_point);
 }
 
-/// A zero point per row of a matrix (or one for all), as i32.
+/// A zero point per row of a matrix, or one for all.
 Sym row_zero_point(Sym zero_point) {
-  const Sym wide = cast(zero_point, DType::i32);
-  if (wide.size() == 1) return reshape(wide, {});
-  return wide.rank() == 1 ? unsqueeze(wide, {1}) : wide;
+  if (zero_point.size() == 1) return reshape(zero_point, {});
+  return zero_point.rank() == 1 ? unsqueeze(zero_point, {1}) : zero_point;
 }
 
 void matmul_integer(ImportContext& c) {
-  Sym a = cast(c.input(0), DType::i32);
-  Sym b = cast(c.input(1), DType::i32);
-  if (const Sym zero = c.optional(2)) a = a - row_zero_point(zero);
-  if (const Sym zero = c.optional(3)) b = b - cast(zero.size() == 1 ? reshape(zero, {}) : zero, DType::i32);
-  c.output(matmul(a, b));
+  const Sym a_zero = c.optional(2);
+  const Sym b_zero = c.optional(3);
+  const Sym a = steps(c.input(0), a_zero ? row_zero_point(a_zero) : Sym());
+  const Sym b = steps(c.input(1), b_zero && b_zero.size() == 1 ? reshape(b_zero, {}) : b_zero);
+  c.output(c.builder().add(Op::matmul, {a, b}));
 }
 
 /// Inputs: a, its scale and zero point; b, likewise; the scale and zero point of the result.
@@ -74,11 +73,11 @@ void qlinear_matmul(ImportContext& c) {
 
 /// In integers: in f32 large sums, and those of Winograd's transforms, would be rounded.
 void conv_integer(ImportContext& c) {
-  Sym x = cast(c.input(0), DType::i32);
-  Sym w = cast(c.input(1), DType::i32);
-  if (const Sym zero = c.optional(2)) x = x - cast(reshape(zero, {}), DType::i32);
-  if (const Sym zero = c.optional(3)) w = w - cast(per_output(zero, w.rank()), DType::i32);
-  c.output(convolve(c, {x, w}));
+  const Sym x_zero = c.optional(2);
+  const Sym w_zero = c.optional(3);
+  const Sym w = c.input(1);
+  c.output(convolve(c, {steps(c.input(0), x_zero ? reshape(x_zero, {}) : Sym()),
+                        steps(w, w_zero ? per_output(w_zero, w.rank()) : Sym())}));
 }
 
 void qlinear_conv(ImportContext& c) {

@@ -69,6 +69,11 @@ Sym quantize(Sym x, Sym scale, Sym zero_point, DType to, bool saturates) {
   return cast(apply(Op::minimum, apply(Op::maximum, y, range.low), range.high), to);
 }
 
+Sym steps(Sym x, Sym zero_point) {
+  const Sym y = cast(x, DType::i16);
+  return zero_point ? y - cast(zero_point, DType::i16) : y;
+}
+
 Sym dequantize(Sym x, Sym scale, Sym zero_point) {
   Sym y = cast(x, DType::f32);
   if (zero_point) y = y - cast(zero_point, DType::f32);

@@ -14,6 +14,8 @@ namespace sylvite {
 /// round(x / scale) + zero_point, within the range of `to`. `scale` and `zero_point` broadcast; the latter may
 /// be absent. Without `saturates` what is too large for a narrow float overflows as that type does.
 [[nodiscard]] Sym quantize(Sym x, Sym scale, Sym zero_point, DType to, bool saturates = true);
+/// x - zero_point of 8-bit integers, as i16; the latter may be absent.
+[[nodiscard]] Sym steps(Sym x, Sym zero_point);
 /// (x - zero_point) scale, as f32.
 [[nodiscard]] Sym dequantize(Sym x, Sym scale, Sym zero_point);
 

@@ -28,6 +28,12 @@ void require_mask_fits(const TensorType& mask, const TensorType& q, const Tensor
                      k.to_string());
 }
 
+/// Products of u8 or i16 by i8, and of i16 by i16, are added up in i32.
+bool are_steps(const TensorType& a, const TensorType& b) {
+  if (b.dtype == DType::i8) return a.dtype == DType::u8 || a.dtype == DType::i16;
+  return a.dtype == DType::i16 && b.dtype == DType::i16;
+}
+
 /// Of attention's sums: f32 for each row.
 TensorType type_of_sums(const TensorType& q, const TensorType& k, Symbols& symbols) {
   if (!is_float(q.dtype)) throw ModelError("got {}, expected floats", q.to_string());
@@ -74,12 +80,15 @@ void require_spatial_rank(const TensorType& type) {
 OutputTypes infer_matmul(Op, InputTypes inputs, const Attributes&, Symbols& symbols) {
   const TensorType& a = *inputs[0];
   const TensorType& b = *inputs[1];
+  const bool has_steps = are_steps(a, b);
   // store_narrow keeps rows wide beside weights of bf16.
-  if (a.dtype != DType::f32 || b.dtype != DType::bf16) require_same_dtype(a, b, "the operands");
+  if (!has_steps && (a.dtype != DType::f32 || b.dtype != DType::bf16))
+    require_same_dtype(a, b, "the operands");
   if (!is_number(a.dtype)) throw ModelError("matmul of {}", dtype_name(a.dtype));
   if (a.rank() < 2 || b.rank() < 2 || !symbols.equal(from_end(a.shape, 1), from_end(b.shape, 2)))
     throw ModelError("{} and {} do not multiply", a.to_string(), b.to_string());
-  TensorType result{a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape), symbols), {}};
+  TensorType result{
+      has_steps ? DType::i32 : a.dtype, broadcast_shapes(leading(a.shape), leading(b.shape), symbols), {}};
   result.shape.push_back(from_end(a.shape, 2));
   result.shape.push_back(from_end(b.shape, 1));
   return {result};
@@ -148,8 +157,9 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes, Symb
   if (!is_number(x.dtype)) throw ModelError("convolution of {}", dtype_name(x.dtype));
   const std::int64_t groups = attributes.integer("groups");
   const Dims filter = w.dims();
+  const bool has_steps = are_steps(x, w);
   const auto require = multiplies_by_channel(w, attributes) ? require_parameter_dtype : require_same_dtype;
-  require(x, w, "the input and the weights");
+  if (!has_steps) require(x, w, "the input and the weights");
   if (w.rank() != x.rank() || groups < 1 || groups > extent_limit || filter[1] > extent_limit ||
       !symbols.equal(x.shape[1], filter[1] * groups) || filter[0] % groups != 0) {
     throw ModelError("weights {} in {} groups do not fit {}", w.to_string(), groups, x.to_string());
@@ -159,7 +169,8 @@ OutputTypes infer_conv(Op, InputTypes inputs, const Attributes& attributes, Symb
     if (inputs[2]->shape != Shape{w.shape[0]})
       throw ModelError("bias {} does not fit weights {}", inputs[2]->to_string(), w.to_string());
   }
-  TensorType result{x.dtype, {x.shape[0], w.shape[0]}, x.layout};
+  if (has_steps && is_given(inputs, 2)) throw ModelError("a convolution of integers has a bias");
+  TensorType result{has_steps ? DType::i32 : x.dtype, {x.shape[0], w.shape[0]}, x.layout};
   for (const Extent& extent : window_extents(spatial_dims(x), spatial_dims(w).known(), attributes, symbols))
     result.shape.push_back(extent);
   return {result};

@@ -328,7 +328,8 @@ void add_contraction_rows(Rows& rows) {
       evaluate_matmul,
       "product of matrices, of rank 2 or more; leading dims broadcast. One element type, or f32 and bf16, "
       "which gives f32 and "
-      "is what storing a model in bf16 makes");
+      "is what storing a model in bf16 makes. Products of u8 or i16 by i8, and of i16 by i16, are added up "
+      "in i32");
   add(rows, Op::quantized_matmul, "quantized_matmul", "a, b, scales, sums",
       window(OpTrait::matmul, matmul_terms, third_input, {"_extremes", "_fold"}), {}, infer_quantized_matmul,
       evaluate_quantized_matmul,
@@ -344,7 +345,8 @@ void add_contraction_rows(Rows& rows) {
       {strides(), pads(), dilations(), integer("groups", 1, "groups of channels")}, infer_conv, evaluate_conv,
       "cross-correlation of [N, C, spatial] with [O, C/groups, spatial], 1 to 3 spatial dims. One element "
       "type; beside bf16 the "
-      "bias may be f32, and so may filters of one channel each, which storing a model in bf16 makes");
+      "bias may be f32, and so may filters of one channel each, which storing a model in bf16 makes. "
+      "Integers as matmul has them, without a bias");
   add(rows, Op::filter_gradient, "filter_gradient", "gradient, x",
       window(OpTrait::convolution, filter_gradient_terms),
       {kernel(), strides(), pads(), dilations(), integer("groups", 1, "groups of channels"),

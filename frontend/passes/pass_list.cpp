@@ -11,6 +11,8 @@ using Options = FrontendOptions;
 // Folding and clean-up come first so that patterns see one spelling, and again to sweep up after them. Patterns
 // know constants by more digits than narrow ones have: precision comes last.
 constexpr Pass<Options> table[] = {
+    {"integer_products", [](const Options& options) { return options.integers; }, plain<integer_products>,
+     "matmuls and convolutions of dequantised values multiply integers", has<Op::matmul, Op::conv>},
     {"fold_constants", always, plain<fold_constants>, "evaluate nodes whose inputs are all constants"},
     {"simplify_views", always, plain<simplify_views>,
      "drop and merge reshapes, transposes, slices and casts that do nothing"},

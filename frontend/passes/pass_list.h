@@ -12,6 +12,7 @@
 
 namespace sylvite {
 
+[[nodiscard]] Graph integer_products(const Graph& graph);
 [[nodiscard]] Graph fold_constants(const Graph& graph);
 [[nodiscard]] Graph simplify_views(const Graph& graph);
 [[nodiscard]] Graph common_subexpressions(const Graph& graph);
@@ -31,6 +32,7 @@ namespace sylvite {
 /// What the passes are told of the precision.
 struct FrontendOptions {
   bool quantize = false;         ///< products with constants are made of 8-bit integers
+  bool integers = true;          ///< products of what 8-bit integers stand for are made of these
   std::optional<DType> narrow;   ///< what f32 values are stored as: bf16 or f16; nothing: f32
   NarrowOptions narrow_options;  ///< with `narrow`
 };

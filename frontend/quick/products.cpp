@@ -172,6 +172,29 @@ void add_bias(const float* bias, std::int64_t channels, std::int64_t positions, 
 /// With fewer steps at a time than these nothing is gained.
 constexpr std::int64_t least_exact_steps = 16;
 
+/// Elements of i32, or narrower ones that are widened.
+class Integers {
+ public:
+  explicit Integers(const Tensor& tensor) : tensor_(tensor) {
+    if (tensor.dtype() == DType::i16) widen(tensor.view<std::int16_t>());
+    if (tensor.dtype() == DType::i8) widen(tensor.view<std::int8_t>());
+    if (tensor.dtype() == DType::u8) widen(tensor.view<std::uint8_t>());
+  }
+  [[nodiscard]] std::span<const std::int32_t> view() const {
+    return tensor_.dtype() == DType::i32 ? tensor_.view<std::int32_t>()
+                                         : std::span<const std::int32_t>(wide_);
+  }
+
+ private:
+  template <typename Element>
+  void widen(std::span<const Element> elements) {
+    wide_.assign(elements.begin(), elements.end());
+  }
+
+  const Tensor& tensor_;
+  std::vector<std::int32_t> wide_;
+};
+
 /// How many products of these f32 adds up without rounding, at most `depth`.
 std::int64_t exact_steps(std::span<const std::int32_t> a, std::span<const std::int32_t> b,
                          std::int64_t depth) {
@@ -265,8 +288,10 @@ OutputTensors matmul_integers(const Request& request) {
   const Dims dims = request.types[0].dims();
   const Dims& a_dims = request.inputs[0]->dims();
   const Dims& b_dims = request.inputs[1]->dims();
-  const std::span<const std::int32_t> a = request.inputs[0]->view<std::int32_t>();
-  const std::span<const std::int32_t> b = request.inputs[1]->view<std::int32_t>();
+  const Integers left(*request.inputs[0]);
+  const Integers right(*request.inputs[1]);
+  const std::span<const std::int32_t> a = left.view();
+  const std::span<const std::int32_t> b = right.view();
   const std::int64_t depth = a_dims.back();
   const std::int64_t steps = exact_steps(a, b, depth);
   if (steps < std::min(least_exact_steps, depth)) return {};

@@ -23,7 +23,7 @@ using Evaluator = OutputTensors (*)(const Request&);
 [[nodiscard]] OutputTensors binary(const Request&);
 [[nodiscard]] OutputTensors where(const Request&);
 [[nodiscard]] OutputTensors matmul(const Request&);
-/// Of i32. Products of 8-bit integers are added up in f32, as many at a time as it holds exactly; larger ones are left.
+/// Into i32. Products of 8-bit integers are added up in f32, as many at a time as it holds exactly; larger ones are left.
 [[nodiscard]] OutputTensors matmul_integers(const Request&);
 [[nodiscard]] OutputTensors conv(const Request&);
 [[nodiscard]] OutputTensors attention(const Request&);

@@ -13,7 +13,8 @@
 //                               are the input's own coordinates, so the border starts below 0
 //   v0_fold(d0, d1, d2, d3, d4) the accumulator over v0's storage coordinates. Its update folds over r0
 //                               (channel in a fold block, which divides the channels), r1 (window x), r2
-//                               (window y), r3 (fold block); for bf16 over r0 (channel in pair), r1 (pair in
+//                               (window y), r3 (fold block); for bf16, and i16 and i8 of which `widen` makes i16, as in
+//                               algorithm_matmul.cpp, over r0 (channel in pair), r1 (pair in
 //                               fold block), r2 to r4 as r1 to r3; depthwise: r0 (window x), r1 (window y).
 //                               With groups r3 counts from the block's first group (grouped_filter.h)
 //   v0_filter(d0, d1, ...)      only of a filter that is no weight of its own: the same numbers as a packed one, in
@@ -31,8 +32,9 @@ using Halide::Expr;
 using Halide::Func;
 using Halide::Var;
 
-ConvProblem require_conv(const Kernel& kernel, bool depthwise) {
+ConvProblem require_conv(const Kernel& kernel, const Form& form, bool depthwise) {
   Reading<ConvProblem> reading = read_conv(kernel, depthwise);
+  if (form.parameters.contains("widen")) reading.problem.widen_bytes();
   if (!reading.refusal.empty())
     throw UnsupportedError("a blocked convolution cannot take the kernel: {}", reading.refusal);
   return reading.problem;
@@ -170,17 +172,21 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   }
   const Expr element = ratio == 1 ? source(c.whole, x, y, read, d[4])
                                   : source(read % ratio * p.fold_block + c.whole, x, y, read / ratio, d[4]);
-  fold(d) = 0.0F;
   if (p.pair() > 1) {
     const int pairs = p.fold_block / p.pair();
-    fold(d) += stored_product(element, filter({c.within, d[0], block * pairs + c.outer, kx, ky, d[3]}));
-  } else if (p.has_few_channels()) {
-    fold(d) += element * filter({d[0], c.whole, kx, ky, d[3]});
-  } else if (p.fold_block == 1) {
-    fold(d) += element * filter({d[0], kx, ky, block, d[3]});
-  } else {
-    fold(d) += element * filter({d[0], c.whole, kx, ky, block, d[3]});
+    const Expr product =
+        stored_product(element, filter({c.within, d[0], block * pairs + c.outer, kx, ky, d[3]}));
+    fold(d) = Halide::Internal::make_zero(product.type());
+    fold(d) += product;
+    return;
   }
+  fold(d) = 0.0F;
+  if (p.has_few_channels())
+    fold(d) += element * filter({d[0], c.whole, kx, ky, d[3]});
+  else if (p.fold_block == 1)
+    fold(d) += element * filter({d[0], kx, ky, block, d[3]});
+  else
+    fold(d) += element * filter({d[0], c.whole, kx, ky, block, d[3]});
 }
 
 /// Source, sum and result of one convolution, after what is before it.
@@ -192,8 +198,8 @@ void define_conv(AlgorithmBuilder& builder, const ConvProblem& problem, SourceBo
   define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr { return fold(d); });
 }
 
-Algorithm build_conv(const Kernel& kernel, bool depthwise) {
-  const ConvProblem problem = require_conv(kernel, depthwise);
+Algorithm build_conv(const Kernel& kernel, const Form& form, bool depthwise) {
+  const ConvProblem problem = require_conv(kernel, form, depthwise);
   AlgorithmBuilder builder(kernel, blocked_packings(kernel, problem));
   define_conv(builder, problem, border_of(problem));
   builder.define_rest();
@@ -228,18 +234,18 @@ Algorithm build_conv_rows(const Kernel& kernel, const Form& form) {
   return builder.finish();
 }
 
-std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form&) {
-  return blocked_packings(kernel, require_conv(kernel, false));
+std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form) {
+  return blocked_packings(kernel, require_conv(kernel, form, false));
 }
-Algorithm build_conv_blocked(const Kernel& kernel, const Form&) {
-  return build_conv(kernel, false);
+Algorithm build_conv_blocked(const Kernel& kernel, const Form& form) {
+  return build_conv(kernel, form, false);
 }
 
-std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form&) {
-  return blocked_packings(kernel, require_conv(kernel, true));
+std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form) {
+  return blocked_packings(kernel, require_conv(kernel, form, true));
 }
-Algorithm build_depthwise_blocked(const Kernel& kernel, const Form&) {
-  return build_conv(kernel, true);
+Algorithm build_depthwise_blocked(const Kernel& kernel, const Form& form) {
+  return build_conv(kernel, form, true);
 }
 
 }  // namespace sylvite

@@ -17,7 +17,8 @@
 //                                  multiplied at once, and r1, the pairs of them (of a slab; r2: the slabs)
 //   v0(d0, d1...)                  v0_fold(d0 % 16, d0 / 16, ...): split d0 by 16 to make it dense
 // For bf16 v0_panels and packed weights have the pairs innermost: (u, v, k / 2, p, d2...).
-// A quantized_matmul has weights of fours, (u, v, k / 4, p), v0_fold adds i32, v0_a is in 8 bits, and:
+// 8-bit integers have weights of fours, (u, v, k / 4, p), v0_fold adds i32, and v0_a is u8; with the parameter `widen`,
+// for processors that multiply no bytes, pairs, and v0_a is i16. A quantized_matmul also has:
 //   v0_lanes(v, s, d1, d2...)      extreme keys of a row's lanes: of the largest elements (s = 0), of the
 //                                  largest negated ones; folds over r0
 //   v0_extremes(s, d1, d2...)      the row's; folds over r0 = the lanes
@@ -30,8 +31,9 @@ using Halide::Expr;
 using Halide::Func;
 using Halide::Var;
 
-MatmulProblem require_matmul(const Kernel& kernel, bool weight) {
+MatmulProblem require_matmul(const Kernel& kernel, const Form& form, bool weight) {
   Reading<MatmulProblem> reading = read_matmul(kernel);
+  if (form.parameters.contains("widen")) reading.problem.widen_bytes();
   std::string refusal = reading.refusal;
   if (refusal.empty() && weight && reading.problem.weight == no_value)
     refusal = "its right operand is no weight";
@@ -184,8 +186,18 @@ FoldPlaces fold_places(const AlgorithmBuilder& builder, const MatmulProblem& pro
   return {{fold.whole, d1, number}, fold, fold.outer + number * to_int(slab / problem.pair())};
 }
 
-Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0) {
-  const MatmulProblem problem = require_matmul(kernel, weight);
+/// What is stored of an element of a.
+Expr stored_left(const Expr& element, const MatmulProblem& problem, const RowQuantization& row) {
+  const DType type = left_element(problem.element);
+  if (problem.scales == no_value) return to_storage(element, type);
+  const Expr wide = element.type().is_bfloat() ? from_storage(element, DType::bf16) : element;
+  return to_storage(quantized_steps(wide, row), type);
+}
+
+Algorithm build_matmul(const Kernel& kernel, const Form& form, bool weight) {
+  const MatmulProblem problem = require_matmul(kernel, form, weight);
+  const auto slab_size = form.parameters.find("slab");
+  const std::int64_t slab = slab_size == form.parameters.end() ? 0 : slab_size->second;
   AlgorithmBuilder builder(kernel, weight ? panel_packings(kernel, problem) : layout_packings(kernel));
   if (weight && problem.weight_is_transposed) define_transposed_weight(builder, problem);
   builder.define_before(kernel.anchor);
@@ -202,9 +214,7 @@ Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0)
   const Expr element =
       operand(builder, problem.a, batch, d1, slab == 0 ? Expr(d0) : number * to_int(slab) + d0);
   left(joined(slab == 0 ? std::vector<Var>{d0, d1} : std::vector<Var>{d0, d1, number}, batch)) =
-      is_quantized
-          ? quantized_steps(element.type().is_bfloat() ? from_storage(element, DType::bf16) : element, row)
-          : to_storage(element, problem.element);
+      stored_left(element, problem, row);
   const FoldPlaces k = fold_places(builder, problem, slab, d1);
   const std::vector<Expr> panel_at = joined_pair(k.fold, {v, k.group, p});
   const Expr right = weight ? Expr(builder.parameter(problem.weight)(panel_at))
@@ -226,15 +236,14 @@ Algorithm build_matmul(const Kernel& kernel, bool weight, std::int64_t slab = 0)
 
 }  // namespace
 
-std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form&) {
-  return panel_packings(kernel, require_matmul(kernel, true));
+std::vector<Packing> matmul_panels_packings(const Kernel& kernel, const Form& form) {
+  return panel_packings(kernel, require_matmul(kernel, form, true));
 }
 Algorithm build_matmul_panels(const Kernel& kernel, const Form& form) {
-  const auto slab = form.parameters.find("slab");
-  return build_matmul(kernel, true, slab == form.parameters.end() ? 0 : slab->second);
+  return build_matmul(kernel, form, true);
 }
-Algorithm build_matmul_activations(const Kernel& kernel, const Form&) {
-  return build_matmul(kernel, false);
+Algorithm build_matmul_activations(const Kernel& kernel, const Form& form) {
+  return build_matmul(kernel, form, false);
 }
 
 }  // namespace sylvite

@@ -1,6 +1,7 @@
 #include "lowering/algorithms/conv_parts.h"
 
 #include "lowering/algorithms/algorithm_forms.h"
+#include "lowering/algorithms/dot_product.h"
 #include "lowering/algorithms/halide_types.h"
 
 namespace sylvite {
@@ -58,7 +59,7 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
   const bool stores_bf16 = problem.element == DType::bf16;
   const Expr element =
       to_storage(stores_bf16 ? builder.read_stored(problem.x, at) : builder.read_rounded(problem.x, at),
-                 problem.element);
+                 left_element(problem.element));
   source(d) = inside.defined() ? Halide::select(inside, Halide::likely(element),
                                                 Halide::Internal::make_zero(element.type()))
                                : element;

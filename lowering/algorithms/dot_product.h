@@ -1,11 +1,13 @@
 #pragma once
-// Products of stored elements, added up in f32. Of bf16 one instruction multiplies pairs of neighbours along
-// the fold (vdpbf16ps), so a template stores them side by side: the RVar `within` walks a pair, and schedules
+// Products of stored elements, added up in f32 or i32. Of bf16 and i16 one instruction multiplies pairs of neighbours
+// along the fold (vdpbf16ps, vpmaddwd), so a template stores them side by side: the RVar `within` walks a pair, and schedules
 // make it part of the vector. Internal to lowering/.
 
 #include <Halide.h>
 
 #include <vector>
+
+#include "sylvite/types.h"
 
 namespace sylvite {
 
@@ -25,6 +27,11 @@ struct PairedFold {
 /// `arguments` with the place in the pair ahead of them, if there are pairs.
 [[nodiscard]] std::vector<Halide::Expr> joined_pair(const PairedFold& fold,
                                                     std::vector<Halide::Expr> arguments);
+
+/// How the left operand of products of `element` is stored: of i8, which is the right one, as u8.
+[[nodiscard]] constexpr DType left_element(DType element) {
+  return element == DType::i8 ? DType::u8 : element;
+}
 
 /// a * b in f32, for two f32 or two BFloat(16); in i32 for integers. The code generator knows dot products by
 /// casts, so from_storage will not do here.

@@ -59,9 +59,11 @@ bool has_wide_rows(const Graph& body, const Node& node) {
 }
 
 /// All of the anchor's values must be f32, or all bf16, but for parameters that infer.h lets differ: a
-/// convolution's, and the right operand of a matmul.
-std::string float_refusal(const Graph& body, const Node& node) {
+/// convolution's, and the right operand of a matmul. Of i16 the type rule has seen to it.
+std::string element_refusal(const Graph& body, const Node& node) {
   const DType element = body.type(node.inputs.at(0)).dtype;
+  const bool has_steps = element == DType::i16 || element == DType::u8;
+  if (has_steps && body.type(node.outputs.at(0)).dtype == DType::i32) return "";
   const bool is_known = element == DType::f32 || element == DType::bf16;
   std::vector<ValueId> values = node.inputs;
   if (node.op == Op::conv || has_wide_rows(body, node)) values.resize(1);
@@ -224,7 +226,7 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   if (multiplies_bits(node.op)) return {{}, "its right operand is no matrix"};
   const bool is_quantized = node.op == Op::quantized_matmul;
   for (const std::string& refusal :
-       {is_quantized ? std::string() : float_refusal(body, node), body_refusal(kernel)}) {
+       {is_quantized ? std::string() : element_refusal(body, node), body_refusal(kernel)}) {
     if (!refusal.empty()) return {{}, refusal};
   }
   MatmulProblem& problem = reading.problem;
@@ -234,7 +236,8 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   problem.output = body.outputs[0];
   const Shape& out = body.type(problem.anchor).shape;
   if (body.type(problem.anchor).layout.channel_block != 0) return {{}, "its output is channel-blocked"};
-  problem.element = is_quantized ? DType::i8 : body.type(problem.a).dtype;
+  const DType element = body.type(problem.a).dtype;
+  problem.element = is_quantized || element == DType::u8 ? DType::i8 : element;
   const OwnOperand weight = find_matrix(kernel, problem.b);
   problem.weight = weight.id;
   problem.weight_is_transposed = weight.is_transposed;
@@ -306,8 +309,9 @@ namespace {
 Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, bool depthwise) {
   const Graph& body = kernel.body;
   Reading<ConvProblem> reading;
-  for (const std::string& refusal : {float_refusal(body, node), conv_refusal(kernel, node, depthwise)})
+  for (const std::string& refusal : {element_refusal(body, node), conv_refusal(kernel, node, depthwise)})
     if (!refusal.empty()) return {{}, refusal};
+  if (depthwise && !is_float(body.type(node.outputs.at(0)).dtype)) return {{}, "it multiplies integers"};
   ConvProblem& problem = reading.problem;
   problem.x = node.inputs.at(0);
   problem.weight = node.inputs.at(1);
@@ -321,7 +325,8 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
   read_conv_extents(kernel, node.attributes, problem);
-  problem.element = body.type(problem.x).dtype;
+  const DType element = body.type(problem.x).dtype;
+  problem.element = element == DType::u8 ? DType::i8 : element;
   if (body.type(problem.anchor).shape.product() == 0 || body.type(problem.weight).element_count() == 0)
     return {{}, "it is empty"};
   return reading;
@@ -346,7 +351,9 @@ Reading<ConvProblem> with_folded_channels(Reading<ConvProblem> reading) {
   problem.source_block = few ? static_cast<int>(channels) : problem.block;
   problem.fold_block = static_cast<int>(std::gcd(channels, static_cast<std::int64_t>(problem.source_block)));
   if (problem.fold_block % pair != 0)
-    return {{}, fmt::format("its {} channels are odd, bf16 is multiplied in pairs", own)};
+    return {
+        {},
+        fmt::format("its {} channels are odd, {} is multiplied in pairs", own, dtype_name(problem.element))};
   return reading;
 }
 

@@ -16,11 +16,17 @@ namespace sylvite {
 /// Columns of a packed matmul operand that lie together: one vector of f32.
 inline constexpr int panel_width = 16;
 
-/// What the products of a template are made of. f32 is multiplied element by element. bf16 is stored in pairs
+/// What the products of a template are made of. f32 is multiplied element by element. bf16 and i16 are stored in pairs
 /// of neighbours along the fold, i8 in fours, which one instruction multiplies and adds to a sum of 32 bits.
 [[nodiscard]] constexpr int elements_in_product(DType element) {
   if (element == DType::i8) return 4;
-  return element == DType::bf16 ? 2 : 1;
+  return element == DType::bf16 || element == DType::i16 ? 2 : 1;
+}
+
+/// For processors that multiply no bytes: the left operand is widened when it is copied, the right one when it is
+/// multiplied.
+[[nodiscard]] constexpr DType widened_bytes(DType element) {
+  return element == DType::i8 ? DType::i16 : element;
 }
 
 /// A kernel as a template sees it, or why the template cannot take it.
@@ -44,18 +50,20 @@ struct MatmulProblem {
   ValueId weight = no_value;  ///< the 2-D body input that b is, or is the transpose of, when it can be packed
   bool weight_is_transposed = false;
   bool a_is_computed = false;  ///< a is more than an index map of an input: worth storing before use
-  DType element = DType::f32;  ///< of what is multiplied: f32, bf16, or i8 with scales
-  ValueId scales = no_value;   ///< of a quantized_matmul, whose b is a weight of i8; a is f32
-  ValueId sums = no_value;     ///< of its columns
-  std::int64_t batch = 1;      ///< product of the leading output extents; may be open_extent
-  std::int64_t m = 0;          ///< may be open_extent
-  std::int64_t least_m = 0;    ///< in any run
-  std::int64_t n = 0;          ///< may be open_extent, as may be k
-  std::int64_t least_n = 0;    ///< in any run
+  DType element =
+      DType::f32;  ///< of products: f32, bf16, i16 (b may be stored as i8), i8 (a is u8, or quantised)
+  ValueId scales = no_value;  ///< of a quantized_matmul, whose b is a weight of i8; a is f32
+  ValueId sums = no_value;    ///< of its columns
+  std::int64_t batch = 1;     ///< product of the leading output extents; may be open_extent
+  std::int64_t m = 0;         ///< may be open_extent
+  std::int64_t least_m = 0;   ///< in any run
+  std::int64_t n = 0;         ///< may be open_extent, as may be k
+  std::int64_t least_n = 0;   ///< in any run
   std::int64_t k = 0;
 
   [[nodiscard]] int pair() const { return elements_in_product(element); }  ///< multiplied at once
   [[nodiscard]] std::int64_t fold_steps() const { return k / pair(); }
+  void widen_bytes() { element = widened_bytes(element); }
 };
 /// Of all extents but the last two.
 [[nodiscard]] Extent leading_product(const Shape& shape);
@@ -107,7 +115,7 @@ struct ConvProblem {
   bool x_is_computed = false;
   bool depthwise = false;
   std::int64_t groups = 1;     ///< of a depthwise convolution: 1
-  DType element = DType::f32;  ///< of x and the filter: f32 or bf16
+  DType element = DType::f32;  ///< of x and the filter: as in MatmulProblem
   bool padded = false;         ///< some window reaches over the border
   std::int64_t batch = 0;      ///< may be open_extent
   std::int64_t channels = 0, height = 0, width = 0;
@@ -130,6 +138,7 @@ struct ConvProblem {
   /// Neighbouring channels multiplied at once; depthwise multiplies in f32 whatever is stored.
   [[nodiscard]] int pair() const { return depthwise ? 1 : elements_in_product(element); }
   [[nodiscard]] std::int64_t fold_blocks() const { return ceil_div(folded_channels(), fold_block); }
+  void widen_bytes() { element = widened_bytes(element); }
   /// Products added up for one output element.
   [[nodiscard]] std::int64_t fold_steps() const {
     return (depthwise ? 1 : ceil_div(folded_channels(), pair())) * kernel_y * kernel_x;

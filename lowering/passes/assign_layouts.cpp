@@ -11,6 +11,12 @@
 namespace sylvite {
 namespace {
 
+/// What convolutions read and make, and what lies between them: integers of quantised ones.
+bool is_blocked_type(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16 || dtype == DType::u8 || dtype == DType::i8 ||
+         dtype == DType::i16 || dtype == DType::i32;
+}
+
 /// Which values are blocked, and how.
 struct Blocks {
   bool hold_all = false;  ///< a block has all channels of its value
@@ -18,9 +24,7 @@ struct Blocks {
   bool tf32 = false;      ///< where blocks hold all: of f32 values, too
 
   [[nodiscard]] bool fit(const TensorType& type) const {
-    if (!hold_all)
-      return type.rank() == 4 && type.element_count() != 0 &&
-             (type.dtype == DType::f32 || type.dtype == DType::bf16);
+    if (!hold_all) return type.rank() == 4 && type.element_count() != 0 && is_blocked_type(type.dtype);
     return may_lie_innermost(type, tf32);
   }
   /// The same for what is made of blocks, whatever its type: convolutions do not read it.

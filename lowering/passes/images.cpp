@@ -86,13 +86,23 @@ bool leaves_channels(const Graph& graph, const Node& node) {
   }
 }
 
+namespace {
+
+bool is_integer(DType dtype) {
+  return is_signed_integer(dtype) || is_unsigned_integer(dtype);
+}
+
+}  // namespace
+
 bool stays_finite(const Graph& graph, const Node& node) {
   const auto type = [&](std::size_t i) { return graph.type(node.inputs[i]); };
   const bool by_number =
       node.op == Op::div && graph.is_constant(node.inputs[1]) && type(1).element_count() == 1;
-  const bool widens = node.op == Op::cast && graph.type(node.outputs[0]).dtype == DType::f32 &&
-                      (type(0).dtype == DType::bf16 || type(0).dtype == DType::f16);
-  return has_trait(node.op, OpTrait::finite) || by_number || widens;
+  const DType to = graph.type(node.outputs[0]).dtype;
+  const bool widens = to == DType::f32 && (type(0).dtype == DType::bf16 || type(0).dtype == DType::f16);
+  const bool has_integers = is_integer(to) || (to == DType::f32 && is_integer(type(0).dtype));
+  const bool converts = node.op == Op::cast && (widens || has_integers);
+  return has_trait(node.op, OpTrait::finite) || by_number || converts;
 }
 
 ValueId add_zeros_behind(Graph& graph, ValueId id, const Dims& dims) {

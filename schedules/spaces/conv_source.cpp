@@ -13,6 +13,7 @@ void write_copy(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   } else {
     // A dense input is read along its lines and stored with the channels innermost.
     writer.add("{}.reorder(d0, d1, d2, d3, d4).unroll(d0);", source);
+    if (problem.pair() > 1) writer.add("{}.vectorize(d1, 16, TailStrategy::GuardWithIf);", source);
   }
 }
 
@@ -39,7 +40,7 @@ void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvP
   const bool has_six = pairs || (!problem.depthwise && !problem.has_few_channels() && problem.fold_block > 1);
   const char* lanes = pairs ? "d1" : "d0";
   writer.add("{}.compute_root().bound({}, 0, {});", filter, lanes, problem.block);
-  if (pairs) writer.add("{}.bound(d0, 0, 2).unroll(d0);", filter);
+  if (pairs) writer.add("{}.bound(d0, 0, {}).unroll(d0);", filter, problem.pair());
   // Filters lie with their windows innermost, then channels of what is read, unless they are turned: blocks of those that lie
   // together follow each other.
   const Node* turn = producer_if(kernel.body, problem.weight, Op::transpose);

@@ -20,6 +20,10 @@ bool has_small_tiles(const Machine& machine) {
   return machine.vector_registers < 32;
 }
 
+bool widens_bytes(DType element, const Machine& machine) {
+  return element == DType::i8 && (!machine.bf16_products || has_small_tiles(machine));
+}
+
 bool fits_registers(const Machine& machine, const RegisterTile& tile) {
   const std::int64_t panel_vectors = tile.panels * vectors_per_panel(machine, tile);
   return tile.rows * panel_vectors + panel_vectors + 1 <= machine.vector_registers;

@@ -27,6 +27,9 @@ struct RegisterTile {
 /// As with AVX2: sixteen registers of eight floats, not the thirty-two of sixteen that AVX-512 has.
 [[nodiscard]] bool has_small_tiles(const Machine& machine);
 
+/// Are products of bytes made of i16? Halide's targets multiply bytes where they multiply bf16.
+[[nodiscard]] bool widens_bytes(DType element, const Machine& machine);
+
 /// The accumulators, one vector of each panel and one broadcast must fit the registers.
 [[nodiscard]] bool fits_registers(const Machine& machine, const RegisterTile& tile);
 

@@ -17,7 +17,8 @@ namespace {
 
 /// Why AMX does not multiply what was read; empty when it does.
 std::string amx_refusal(const MatmulProblem& problem, const Machine& machine) {
-  if (problem.element == DType::f32) return "AMX multiplies bf16 and i8";
+  if (problem.element != DType::bf16 && problem.element != DType::i8) return "AMX multiplies bf16 and i8";
+  if (problem.element == DType::i8 && problem.scales == no_value) return "its rows are bytes already";
   if (!machine.amx) return "the processor has no AMX, or the system does not let programs use it";
   constexpr int least_groups = 8;
   if (amx_groups_in_tile(problem.fold_steps()) < least_groups)

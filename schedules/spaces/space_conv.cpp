@@ -298,6 +298,7 @@ struct TiledConv {
   const Machine& machine;
   ConvProblem problem;
   ImageRoom room;
+  bool is_widened;  ///< bytes are multiplied as i16
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
@@ -428,7 +429,9 @@ Candidate TiledConv::at(const Numbers& point) const {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
     write_stream(writer, kernel, problem.weight, out, repeats_lines ? "ll" : "l", point.stream_ahead);
   }
-  return {Form{problem.depthwise ? "depthwise_blocked" : "conv_blocked", {}}, writer.take()};
+  Form form{problem.depthwise ? "depthwise_blocked" : "conv_blocked", {}};
+  if (is_widened) form.parameters["widen"] = 1;
+  return {std::move(form), writer.take()};
 }
 
 double TiledConv::cost(const Numbers& point) const {
@@ -457,13 +460,16 @@ double TiledConv::cost(const Numbers& point) const {
 Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise) {
   const Reading<ConvProblem> reading = read_conv(kernel, depthwise);
   if (!reading.refusal.empty()) return {reading.refusal};
-  const ConvProblem& problem = reading.problem;
+  ConvProblem problem = reading.problem;
+  const bool is_widened = widens_bytes(problem.element, machine);
+  if (is_widened) problem.widen_bytes();
   if (std::string refusal = product_refusal(machine, problem.element); !depthwise && !refusal.empty())
     return {refusal};
   const ImageRoom room = room_of(kernel, problem);
   if (kernel.open && pays_to_slice(problem, machine, best_tile(problem, room, machine)))
     return {"the sums of its slices want memory of a known size, and its sizes are open"};
-  return bind_space(TiledConv{kernel, machine, problem, room, first_point(problem, room, machine)});
+  return bind_space(
+      TiledConv{kernel, machine, problem, room, is_widened, first_point(problem, room, machine)});
 }
 
 Binding bind_dense(const Kernel& kernel, const Machine& machine) {

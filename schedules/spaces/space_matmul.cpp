@@ -130,6 +130,7 @@ struct TiledMatmul {
   const Machine& machine;
   MatmulProblem problem;
   bool has_weight;  ///< on the right: matmul_panels
+  bool is_widened;  ///< bytes are multiplied as i16
   MatmulPoint heuristic;
 
   [[nodiscard]] std::vector<Range<MatmulPoint>> ranges() const;
@@ -200,6 +201,7 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
     write_stream(writer, kernel, problem.weight, out, point.slab > 0 ? "g" : "t", point.stream_ahead);
   Form form{has_weight ? "matmul_panels" : "matmul_activations", {}};
   if (point.slab > 0) form.parameters["slab"] = point.slab;
+  if (is_widened) form.parameters["widen"] = 1;
   return {form, writer.take()};
 }
 
@@ -226,24 +228,28 @@ double TiledMatmul::cost(const MatmulPoint& point) const {
 Binding bind_panels(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  const MatmulProblem& problem = reading.problem;
+  MatmulProblem problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
+  const bool is_widened = widens_bytes(problem.element, machine);
+  if (is_widened) problem.widen_bytes();
   if (problem.weight == no_value) return {"its right operand is no weight of its own"};
   MatmulPoint point = tiled_point(kernel, problem, machine);
   point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
-  return bind_space(TiledMatmul{kernel, machine, problem, true, point});
+  return bind_space(TiledMatmul{kernel, machine, problem, true, is_widened, point});
 }
 
 Binding bind_activations(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  const MatmulProblem& problem = reading.problem;
+  MatmulProblem problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
+  const bool is_widened = widens_bytes(problem.element, machine);
+  if (is_widened) problem.widen_bytes();
   if (problem.scales != no_value) return {"its right operand is a quantised weight"};
   MatmulPoint point = tiled_point(kernel, problem, machine);
   // Packing pays when the rows read the panels often enough.
   point.pack_b = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
-  return bind_space(TiledMatmul{kernel, machine, problem, false, point});
+  return bind_space(TiledMatmul{kernel, machine, problem, false, is_widened, point});
 }
 
 }  // namespace
