@@ -28,7 +28,11 @@ class InsideLoop {
 class Outliner {
  public:
   Outliner(const Graph& graph, NodeId first, const std::vector<ValueId>& places)
-      : graph_(graph), first_(first), depends_(graph.values().size(), false), copier_(graph) {
+      : graph_(graph),
+        first_(first),
+        depends_(graph.values().size(), false),
+        is_known_(graph.values().size(), false),
+        copier_(graph) {
     for (const ValueId place : places) {
       depends_[place] = true;
       copier_.add_input(place);
@@ -38,6 +42,7 @@ class Outliner {
   [[nodiscard]] Graph run(const std::vector<ValueId>& results) {
     const auto end = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = first_; id < end; ++id) mark_dependent(graph_.node(id));
+    for (const Node& node : graph_.nodes()) mark_known(node);
     IdMap<bool> is_needed(graph_.values().size(), false);
     for (const ValueId id : results) is_needed[id] = true;
     std::vector<NodeId> nodes;
@@ -68,6 +73,21 @@ class Outliner {
     for (const ValueId output : node.outputs) depends_[output] = depends;
   }
 
+  /// Follows the node from constants alone, whatever sizes are?
+  void mark_known(const Node& node) {
+    const auto is_number = [](const auto& attribute) {
+      return !std::holds_alternative<std::vector<Extent>>(attribute.second);
+    };
+    const bool is_known = !node.inputs.empty() && node.op != Op::loop && node.outputs.size() == 1 &&
+                          std::ranges::all_of(node.attributes.items(), is_number) &&
+                          std::ranges::all_of(graph_.type(node.outputs[0]).shape,
+                                              [](const Extent& e) { return e.is_known(); }) &&
+                          std::ranges::all_of(node.inputs, [&](ValueId input) {
+                            return input == no_value || graph_.is_constant(input) || is_known_[input];
+                          });
+    for (const ValueId output : node.outputs) is_known_[output] = is_known;
+  }
+
   void copy(const Node& node) {
     for (const ValueId input : node.inputs) capture(input);
     for (const auto& [name, value] : node.attributes.items())
@@ -77,16 +97,18 @@ class Outliner {
     copier_.copy(node);
   }
 
-  /// Constants are copied on use.
+  /// Constants are copied on use, and so is what follows from them alone: passes know it as such where it is read.
   void capture(ValueId id) {
     if (id == no_value || copier_.is_mapped(id) || graph_.is_constant(id)) return;
+    if (is_known_[id]) return copy(graph_.node(graph_.value(id).producer));
     copier_.add_input(id);
     captured_.push_back(id);
   }
 
   const Graph& graph_;
   NodeId first_;
-  IdMap<bool> depends_;  ///< per value: on the places
+  IdMap<bool> depends_;   ///< per value: on the places
+  IdMap<bool> is_known_;  ///< per value: it follows from constants alone
   GraphCopier copier_;
   std::vector<ValueId> captured_;
 };

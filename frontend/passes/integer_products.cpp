@@ -4,7 +4,6 @@
 // which would make weights of f32.
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "frontend/graph/attribute_text.h"
+#include "frontend/graph/interpreter.h"
 #include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/values/storage.h"
 #include "frontend/values/strided.h"
@@ -73,32 +75,71 @@ std::optional<Dequantized> dequantized_product(Graph& graph, ValueId factor, Val
   return result;
 }
 
-/// A constant stays one.
-ValueId transposed_value(Graph& graph, ValueId id, const Dims& perm) {
-  if (!graph.is_constant(id)) return add_transpose(graph, id, perm);
+/// The same view of another value; of a constant, a constant.
+ValueId add_view(Graph& graph, ValueId id, const Node& view, Attributes attributes) {
+  const ValueId result = graph.add(view.op, {id}, attributes);
+  if (!graph.is_constant(id)) return result;
   const Tensor source = *graph.value(id).constant;
-  const std::string recipe = fmt::format("transposed {}", fmt::join(perm, ","));
-  return graph.add_constant(made_of(recipe, {source}, [&] { return transposed(source, perm); }),
-                            graph.value(id).name + "_turned");
+  const TensorType type = graph.type(result);
+  const std::string recipe =
+      fmt::format("{} {} {}", op_info(view.op).name, attributes_text(attributes), type.to_string());
+  const std::vector<const Tensor*> inputs = {&source};
+  const std::vector<TensorType> types = {type};
+  const auto make = [&] { return evaluate_node(view.op, inputs, attributes, types).at(0); };
+  return graph.add_constant(made_of(recipe, {source}, make), graph.value(id).name + "_view");
 }
 
-/// Parameters of one element are left alone; others get the rank of what they belong to, and its order.
-ValueId transposed_parameter(Graph& graph, ValueId id, const Dims& perm) {
-  if (id == no_value || graph.type(id).element_count() == 1) return id;
+/// Of a parameter, which has the rank of what it belongs to: dims of one element are not sliced.
+Attributes attributes_for(const Graph& graph, ValueId id, const Node& view) {
+  if (view.op != Op::slice) return view.attributes;
+  Attributes attributes = view.attributes;
+  Dims starts = attributes.integers("starts"), sizes = attributes.integers("sizes"),
+       steps = attributes.integers("steps");
+  const Shape& shape = graph.type(id).shape;
+  for (std::size_t d = 0; d < starts.size(); ++d) {
+    if (shape[d] != 1) continue;
+    starts[d] = 0;
+    sizes[d] = steps[d] = 1;
+  }
+  return {{"starts", starts}, {"sizes", sizes}, {"steps", steps}};
+}
+
+/// Parameters of one element lose their dims; others get the rank of what they belong to, and its view.
+ValueId viewed_parameter(Graph& graph, ValueId id, const Node& view, const TensorType& of) {
+  if (id == no_value) return id;
+  if (graph.type(id).element_count() == 1) return add_reshape(graph, id, {});
   Dims dims = graph.type(id).dims();
-  dims.insert(dims.begin(), perm.size() - dims.size(), 1);
-  return transposed_value(graph, add_reshape(graph, id, dims), perm);
+  dims.insert(dims.begin(), static_cast<std::size_t>(of.rank()) - dims.size(), 1);
+  const ValueId whole = add_reshape(graph, id, dims);
+  if (view.op != Op::reshape) return add_view(graph, whole, view, attributes_for(graph, whole, view));
+  dims.erase(dims.begin());
+  return add_reshape(graph, whole, dims);
 }
 
-/// Looks through transposes.
+/// Views that parameters follow: transposes, slices, and reshapes that drop a first dim of one.
+const Node* known_view(const Graph& graph, ValueId id) {
+  const NodeId producer = graph.value(id).producer;
+  if (producer == no_node) return nullptr;
+  const Node& node = graph.node(producer);
+  if (node.op == Op::transpose || node.op == Op::slice) return &node;
+  if (node.op != Op::reshape) return nullptr;
+  const Shape& from = graph.type(node.inputs[0]).shape;
+  const Shape& to = graph.type(id).shape;
+  const bool drops =
+      from.size() == to.size() + 1 && from[0] == 1 && std::equal(to.begin(), to.end(), from.begin() + 1);
+  return drops ? &node : nullptr;
+}
+
+/// Looks through views.
 std::optional<Dequantized> dequantized(Graph& graph, ValueId id) {
-  if (const Node* transpose = producer_if(graph, id, Op::transpose)) {
-    const Dims perm = transpose->attributes.integers("perm");
-    std::optional<Dequantized> inner = dequantized(graph, transpose->inputs[0]);
+  if (const Node* found = known_view(graph, id)) {
+    const Node view = *found;
+    const TensorType type = graph.type(view.inputs[0]);
+    std::optional<Dequantized> inner = dequantized(graph, view.inputs[0]);
     if (!inner) return std::nullopt;
-    inner->zero = transposed_parameter(graph, inner->zero, perm);
-    inner->scale = transposed_parameter(graph, inner->scale, perm);
-    inner->quantized = transposed_value(graph, inner->quantized, perm);
+    inner->zero = viewed_parameter(graph, inner->zero, view, type);
+    inner->scale = viewed_parameter(graph, inner->scale, view, type);
+    inner->quantized = add_view(graph, inner->quantized, view, view.attributes);
     return inner;
   }
   const Node* mul = producer_if(graph, id, Op::mul);
@@ -170,7 +211,7 @@ ValueId add_steps(Graph& graph, const Dequantized& value, bool may_be_i8) {
   return value.zero == no_value ? wide : graph.add(Op::sub, {wide, add_cast(graph, value.zero, DType::i16)});
 }
 
-constexpr std::int64_t longest_fold = (std::int64_t{1} << 31) / (383 * 383);  ///< whose sums fit i32
+constexpr std::int64_t longest_fold = (std::int64_t{1} << 31) / (std::int64_t{383} * 383);  ///< whose sums fit i32
 
 Tensor number(DType dtype, double value) {
   Tensor tensor(dtype, {});

@@ -61,6 +61,25 @@ TEST(LoopBuilder, PassesRunOnBodies) {
   EXPECT_EQ(body.type(body.inputs[0]).dtype, DType::f32);
 }
 
+/// Of weights that stay nodes, such as bytes that are widened.
+TEST(LoopBuilder, BodiesHoldWhatFollowsFromConstants) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym state = builder.input("state", DType::f32, {1, 8});
+  const Sym x = builder.input("x", DType::f32, {1, 8});
+  const Sym weight = cast(builder.constant(Tensor(DType::i8, {8, 8})), DType::f32);
+  ASSERT_FALSE(weight.is_constant());
+  const LoopSpec spec{.trips = 5, .given = {{state}, {}}};
+  const TripValues last = run_loop(builder, spec, [&](const TripValues& given) -> TripValues {
+    return {{matmul(given.states[0], weight) + x}, {}};
+  });
+  builder.output(last.states[0], "y");
+  const Graph looped = without_dead_nodes(graph);
+  verify(looped);
+  EXPECT_EQ(loop_of(looped).inputs.size(), 2U) << "the state and x";
+  EXPECT_EQ(loop_of(looped).attributes.graph("body").inputs.size(), 2U);
+}
+
 TEST(LoopBuilder, HasAText) {
   const Graph looped = sample_loop({.hidden = 1});
   const std::string text = graph_text(looped);

@@ -113,6 +113,22 @@ TEST(IntegerProducts, TransposedWeightsHaveTheirParametersTransposed) {
   expect_equal(graph, after, {random_steps(DType::u8, {5, 8}, 6)});
 }
 
+/// As recurrences hold the weights of both directions.
+TEST(IntegerProducts, WeightsMayBePartsOfOthers) {
+  for (const Dims& scale : {Dims{2, 1, 7}, Dims{1, 1, 1}}) {
+    Graph graph;
+    GraphBuilder builder(graph);
+    const Sym x = builder.input("x", DType::u8, {5, 8});
+    const Sym w = builder.constant(random_steps(DType::u8, {2, 8, 7}, 1));
+    const Sym both = real(w, random_steps(DType::u8, {2, 1, 7}, 4), random_scales(scale, 5));
+    const Sym right = reshape(slice(both, 0, 1, 2), {8, 7});
+    builder.output(matmul(real(x, random_steps(DType::u8, {}, 2), random_scales({}, 3)), right), "y");
+    const Graph after = integer_products(graph);
+    EXPECT_EQ(operands(after, Op::matmul), std::pair(DType::i16, DType::i16));
+    expect_equal(graph, after, {random_steps(DType::u8, {5, 8}, 6)});
+  }
+}
+
 TEST(IntegerProducts, ProductsOfActivationsMultiplyPairs) {
   Graph graph;
   GraphBuilder builder(graph);
