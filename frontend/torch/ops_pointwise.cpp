@@ -44,9 +44,12 @@ void numeric(TorchContext& c) {
   c.output(apply(op, c.tensor("self")));
 }
 
+/// Of what is no number torch's sign is zero.
 void sign(TorchContext& c) {
   const Sym x = c.tensor("self");
-  c.output(x.dtype() == DType::boolean ? x : apply(Op::sign, x));
+  if (x.dtype() == DType::boolean) return c.output(x);
+  const Sym found = apply(Op::sign, x);
+  c.output(is_float(x.dtype()) ? where(apply(Op::is_nan, x), 0.0, found) : found);
 }
 
 /// For booleans a logical operation stands for the arithmetic one.

@@ -228,8 +228,9 @@ void repeat(TorchContext& c) {
 
 void flip_op(TorchContext& c) {
   Sym x = c.tensor("self");
-  for (const std::int64_t axis : normalize_axes(c.integers("dims"), x.rank()))
-    x = flip(x, static_cast<int>(axis));
+  const Dims axes = c.integers("dims");
+  if (x.rank() == 0) return c.output(x);
+  for (const std::int64_t axis : normalize_axes(axes, x.rank())) x = flip(x, static_cast<int>(axis));
   c.output(x);
 }
 

@@ -29,6 +29,7 @@ from . import _native
 from ._model import run_command
 from ._settings import settings
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
+from .torch_elements import DECOMPOSITIONS as ELEMENTS
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
 from .torch_loops import body_of
@@ -116,7 +117,7 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
     table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **WHOLE, **DRAWS, **OWN}
+    return {**kept, **WHOLE, **ELEMENTS, **DRAWS, **OWN}
 
 
 def decompositions(has_gradients: bool) -> dict[Any, Callable[..., Any]]:

@@ -141,6 +141,30 @@ def _normal(x: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: 
     return NotImplemented if generator is not None else torch.randn_like(x) * std + mean
 
 
+def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> Any:
+    """About a mean for each element, or with a width for each."""
+    if generator is not None:
+        return NotImplemented
+    like = mean + std if isinstance(mean, torch.Tensor) and isinstance(std, torch.Tensor) else mean if isinstance(mean, torch.Tensor) else std
+    return torch.randn_like(like) * std + mean
+
+
+def _leaky(x: torch.Tensor, noise: torch.Tensor, low: float = 0.125, high: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
+    """With slopes that are drawn where x is negative, which the gradient reads again."""
+    if generator is not None:
+        return NotImplemented
+    if not training:
+        return torch.nn.functional.leaky_relu(x, (low + high) / 2), noise.clone()
+    slope = torch.where(x <= 0, torch.rand_like(x) * (high - low) + low, 1.0)
+    return x * slope, slope
+
+
+def _leaky_backward(
+    grad: torch.Tensor, x: torch.Tensor, noise: torch.Tensor, low: float, high: float, training: bool, is_result: bool
+) -> torch.Tensor:
+    return grad * (noise if training and high - low > 1e-6 else torch.where(x > 0, 1.0, (low + high) / 2))
+
+
 def _exponential(x: torch.Tensor, rate: float = 1.0, *, generator: Any = None) -> Any:
     return NotImplemented if generator is not None else -torch.log(1 - torch.rand_like(x)) / rate
 
@@ -192,6 +216,11 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.exponential.default: _exponential,
     aten.log_normal.default: _log_normal,
     aten.multinomial.default: _multinomial,
+    aten.normal.Tensor_Tensor: _normal_of,
+    aten.normal.Tensor_float: _normal_of,
+    aten.normal.float_Tensor: _normal_of,
+    aten.rrelu_with_noise_backward.default: _leaky_backward,
+    aten.rrelu_with_noise_functional.default: _leaky,
     aten.randperm.default: _permutation,
     aten.cauchy.default: _cauchy,
     aten.geometric.default: _geometric,

@@ -44,6 +44,23 @@ class WithTorch(unittest.TestCase):
             self.assertEqual(got, wanted)
 
 
+class Whole(WithTorch):
+    """No part is run by torch, in either direction."""
+
+    def check_gradients(self, function, *inputs, tolerance=1e-4):
+        torch._dynamo.reset()
+        given = [[x.detach().clone().requires_grad_(x.is_floating_point() or x.is_complex()) for x in inputs] for _ in range(2)]
+        with torch_backend.listen() as graphs:
+            results = [f(*x) for f, x in zip((function, self.compiled(function)), given)]
+            for result in results:
+                parts = [r for r in (result if isinstance(result, tuple) else (result,)) if r.requires_grad]
+                sum(r.abs().square().sum() for r in parts).backward()
+        self.assert_same(results[1], results[0], tolerance)
+        self.assert_same([x.grad for x in given[1]], [x.grad for x in given[0]], tolerance)
+        self.assertTrue(all(graph.torch_parts == 0 and not graph.failure for graph in graphs))
+        return graphs
+
+
 class TensorForms:
     """How tensors come in and go out, on any device."""
 

@@ -1,0 +1,190 @@
+"""Operations on single elements that torch's core table leaves whole, in terms of others: bits, places, rounding, order.
+
+Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+# Bits
+
+_INTEGERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def _signed(value: Tensor, size: int) -> Tensor:
+    """The number of so many bytes whose bits are the low ones of the value, as i64."""
+    if size == 8:
+        return value
+    low = value & (1 << 8 * size) - 1
+    return low - ((low & 1 << 8 * size - 1) << 1)
+
+
+def _read_as(x: Tensor, dtype: torch.dtype) -> Any:
+    """The memory of x as elements of another size, of which the lower bytes are first."""
+    if x.is_complex() or dtype.is_complex or x.dtype == torch.bool or dtype == torch.bool:
+        return NotImplemented
+    size, wanted = x.element_size(), dtype.itemsize
+    if size == wanted or x.dim() == 0:
+        return NotImplemented
+    few, many = sorted((size, wanted))
+    shifts = torch.arange(0, 8 * many, 8 * few, device=x.device)
+    bits = aten.view.dtype(x, _INTEGERS[size]).to(torch.int64)
+    if wanted < size:
+        parts = _signed(bits.unsqueeze(-1) >> shifts, wanted).flatten(-2)
+    else:
+        parts = ((bits & (1 << 8 * few) - 1).unflatten(-1, (-1, many // few)) << shifts).sum(-1)
+    made = _signed(parts, wanted).to(_INTEGERS[wanted])
+    return made if made.dtype == dtype else aten.view.dtype(made, dtype)
+
+
+def _next_after(x: Tensor, y: Tensor) -> Any:
+    if x.dtype not in (torch.float32, torch.float64) or x.dtype != y.dtype:
+        return NotImplemented
+    x, y = aten.broadcast_tensors([x, y])
+    integer = _INTEGERS[x.element_size()]
+    bits = aten.view.dtype(x, integer)
+    grows = (y > x) == (x > 0)
+    smallest = torch.where(y > 0, 1, torch.iinfo(integer).min + 1).to(integer)
+    moved = torch.where(x == 0, smallest, torch.where(grows, bits + 1, bits - 1))
+    is_number = ~(x.isnan() | y.isnan())
+    return torch.where(is_number, torch.where(x == y, y, aten.view.dtype(moved, x.dtype)), x + y)
+
+
+def _mantissa_and_exponent(x: Tensor) -> Any:
+    """Of f32: what is below one and at least a half, and the power of two that makes it x."""
+    if x.dtype != torch.float32:
+        return NotImplemented
+    is_small = x.abs() < 2.0**-126
+    bits = aten.view.dtype(torch.where(is_small, x * 2.0**32, x), torch.int32)
+    exponent = ((bits >> 23) & 255) - torch.where(is_small, 158, 126)
+    mantissa = aten.view.dtype((bits & -0x7F800001) | 0x3F000000, torch.float32)
+    is_plain = (x != 0) & x.isfinite()
+    return torch.where(is_plain, mantissa, x), torch.where(is_plain, exponent, 0).to(torch.int32)
+
+
+# Rounding
+
+
+def _round_to_digits(x: Tensor, *, decimals: int) -> Tensor:
+    if not x.is_floating_point() or decimals == 0:
+        return x.round()
+    scale = 10.0 ** abs(decimals)
+    return (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale
+
+
+# Numbers as operands
+
+
+def _number(value: Any, beside: Tensor) -> Tensor:
+    return torch.full((), value, dtype=torch.result_type(beside, value), device=beside.device)
+
+
+def _of_number(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda number, x: function(_number(number, x), x)
+
+
+def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda x, number: function(x, _number(number, x))
+
+
+# Borders
+
+
+def _replicated_axis(grad: Tensor, axis: int, before: int, after: int) -> Tensor:
+    """What lies on the borders is the gradient of the first and the last."""
+    count = grad.shape[axis] - before - after
+    if count == 1:
+        return grad.sum(axis, keepdim=True)
+    first = grad.narrow(axis, 0, before + 1).sum(axis, keepdim=True)
+    last = grad.narrow(axis, before + count - 1, after + 1).sum(axis, keepdim=True)
+    return torch.cat([first, grad.narrow(axis, before + 1, count - 2), last], axis)
+
+
+def _replication_backward(grad: Tensor, x: Tensor, padding: Sequence[int]) -> Any:
+    if any(not isinstance(each, int) or each < 0 for each in padding):
+        return NotImplemented
+    for i in range(0, len(padding), 2):
+        grad = _replicated_axis(grad, grad.dim() - 1 - i // 2, padding[i], padding[i + 1])
+    return grad
+
+
+# Places
+
+
+def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)
+
+
+def _nonzero_places(x: Tensor, *, size: int, fill_value: int = -1) -> Any:
+    """So many places of what is not zero, in order."""
+    if not all(isinstance(each, int) for each in (*x.shape, size)):
+        return NotImplemented
+    is_set = (x != 0).reshape(-1)
+    rank = is_set.cumsum(0) - 1
+    slot = torch.where(is_set & (rank < size), rank, size)  # what is left out goes to a place behind all
+    count = x.numel()
+    found = torch.full((size + 1,), count, dtype=torch.int64, device=x.device)
+    found = found.scatter(0, slot, torch.arange(count, device=x.device))[:size]
+    steps = [math.prod(x.shape[axis + 1:]) for axis in range(x.dim())]
+    places = [found // max(step, 1) % max(extent, 1) for step, extent in zip(steps, x.shape)]
+    if not places:
+        return found.new_zeros(size, 0)
+    return torch.where((found == count)[:, None], fill_value, torch.stack(places, 1))
+
+
+def _median_of_lines(x: Tensor, dim: int, keepdim: bool = False) -> Any:
+    """Of what is a number, if anything is one."""
+    if x.dim() == 0 or not x.is_floating_point():
+        return NotImplemented
+    values, places = x.sort(dim)  # what is no number is last
+    place = (x.isnan().logical_not().sum(dim, keepdim=True) - 1).clamp(min=0) // 2
+    found = values.gather(dim, place), places.gather(dim, place)
+    return found if keepdim else tuple(each.squeeze(dim) for each in found)
+
+
+def _search_number(edges: Tensor, number: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
+                   sorter: Any = None) -> Any:  # fmt: skip
+    if sorter is not None or edges.dim() != 1:
+        return NotImplemented
+    return aten.searchsorted.Tensor(edges, _number(number, edges), out_int32=out_int32, right=right, side=side)
+
+
+def _repeats(repeats: Tensor, *, output_size: int | None = None) -> Any:
+    """Each place as often as told, where it is known how many there are."""
+    if output_size is None:
+        return NotImplemented
+    rank = torch.arange(output_size, dtype=repeats.dtype, device=repeats.device)
+    return torch.searchsorted(repeats.cumsum(0, dtype=repeats.dtype), rank, right=True).to(repeats.dtype)
+
+
+#: Beside torch's tables.
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten.__lshift__.Tensor: torch.bitwise_left_shift,
+    aten.__rshift__.Tensor: torch.bitwise_right_shift,
+    aten.bitwise_and.Scalar_Tensor: _of_number(torch.bitwise_and),
+    aten.bitwise_left_shift.Scalar_Tensor: _of_number(torch.bitwise_left_shift),
+    aten.bitwise_left_shift.Tensor_Scalar: _by_number(torch.bitwise_left_shift),
+    aten.bitwise_or.Scalar_Tensor: _of_number(torch.bitwise_or),
+    aten.bitwise_right_shift.Scalar_Tensor: _of_number(torch.bitwise_right_shift),
+    aten.bitwise_right_shift.Tensor_Scalar: _by_number(torch.bitwise_right_shift),
+    aten.bitwise_xor.Scalar_Tensor: _of_number(torch.bitwise_xor),
+    aten.frexp.Tensor: _mantissa_and_exponent,
+    aten.nanmedian.dim: _median_of_lines,
+    aten.nextafter.default: _next_after,
+    aten.nonzero_static.default: _nonzero_places,
+    aten.put.default: _put,
+    aten.remainder.Scalar_Tensor: _of_number(torch.remainder),
+    aten.repeat_interleave.Tensor: _repeats,
+    aten.replication_pad1d_backward.default: _replication_backward,
+    aten.replication_pad2d_backward.default: _replication_backward,
+    aten.replication_pad3d_backward.default: _replication_backward,
+    aten.round.decimals: _round_to_digits,
+    aten.searchsorted.Scalar: _search_number,
+    aten.view.dtype: _read_as,
+}

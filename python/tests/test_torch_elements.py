@@ -1,0 +1,80 @@
+"""Operations on single elements: bits, places, rounding, numbers at the ends of the range, and draws about given means."""
+
+import unittest
+
+import torch
+from torch import nn
+from with_torch import Whole
+
+F = nn.functional
+NAN, INF = float("nan"), float("inf")
+
+
+def told(x):
+    """Where x is no number, and its numbers."""
+    return x.isnan(), x.nan_to_num(7.0)
+
+
+class Elements(Whole):
+    def test_memory_as_other_elements(self):
+        x = torch.randn(3, 4)
+        self.check(lambda x: tuple(x.view(d) for d in (torch.uint8, torch.int8, torch.int16, torch.bfloat16, torch.int32)), x)
+        self.check(lambda x: (x.view(torch.int32), x.view(torch.float32), x.view(torch.uint8)), torch.randint(-(2**62), 2**62, (3, 4)))
+        self.check(lambda x: (x.view(torch.float32), x.view(torch.int64), x.view(torch.int16)), x.view(torch.uint8).clone())
+
+    def test_neighbours_and_exponents(self):
+        x = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, INF, NAN, 2.0])
+        self.check(lambda x: (told(torch.nextafter(x, x.flip(0))), torch.nextafter(x, 1 - x)[:5], told(torch.frexp(x)[0])), x)
+        self.check(torch.frexp, torch.tensor([0.0, -0.0, 1.0, -0.3, 1e-40, -1e-45, 3e38, 1024.0]))
+
+    def test_shifts_by_tensors(self):
+        x, y = torch.randint(-99, 99, (9,)), torch.randint(0, 7, (9,))
+        self.check(lambda x, y: (x << y, x >> y, 3 << y, torch.bitwise_left_shift(x, 2), 5 & x, 5 | x, 5 ^ x), x, y)
+
+    def test_rounding(self):
+        x = torch.arange(-30, 30) / 8
+        self.check(lambda x: (x.round(decimals=2), x.round(decimals=-1), x.round(decimals=0)), x)
+        self.check(lambda x: (5 % x, 2.5 % x, torch.remainder(7, x.abs().ceil().int() + 1)), x + 0.01)
+
+    def test_signs_of_no_numbers(self):
+        self.check(lambda x: (x.sign(), torch.sgn(x)), torch.tensor([NAN, -2.0, 0.0, -0.0, INF, -INF]))
+
+    def test_angles_of_any_size(self):
+        self.check(lambda x: (x.sin(), x.cos()), torch.logspace(-6, 9, 61) * 1.37)
+
+    def test_places(self):
+        x, at = torch.randn(3, 4), torch.tensor([[1, -2], [7, 0]])
+        self.check_gradients(lambda x: (x.put(at, torch.ones(2, 2)), x.put(at, torch.ones(2, 2), accumulate=True)), x)
+        given = torch.randint(0, 2, (3, 4))
+        self.check(lambda x: (x.nonzero_static(size=4), x.nonzero_static(size=20, fill_value=-7)), given)
+        self.check_gradients(lambda x: x.repeat_interleave(torch.tensor([2, 0, 3]), 0, output_size=5), x)
+        self.check(lambda x: torch.searchsorted(x, 0.3), x.flatten().sort().values)
+
+    def test_medians_of_numbers(self):
+        x = torch.tensor([[3.0, NAN, 1.0, 2.0], [NAN, NAN, NAN, NAN], [4.0, 1.0, NAN, 9.0]])
+        self.check(lambda x: (told(x.nanmedian(1)[0]), x.nanmedian(0, keepdim=True)[0]), x)
+        self.check_gradients(lambda x: x.nanmedian(1)[0], torch.randn(3, 4))
+
+    def test_gradients_of_borders(self):
+        for shape, pads in (((3, 4), (2, 3)), ((3, 1), (2, 1)), ((3, 4, 5), (1, 2, 0, 3)), ((2, 3, 4, 5), (1, 1, 2, 0, 0, 2))):
+            self.check_gradients(lambda x, pads=pads: F.pad(x, pads, mode="replicate"), torch.randn(2, *shape))
+
+    def test_numbers_without_axes(self):
+        self.check_gradients(lambda x: (x.flip(0), x.roll(1)), torch.tensor(2.5))
+
+    def test_draws_about_means(self):
+        mean = torch.full((200, 200), 3.0)
+        compiled = self.compiled(lambda m: (torch.normal(m, 2.0), torch.normal(1.0, m), torch.normal(m, m), F.rrelu(-m, training=True)))
+        made = compiled(mean)
+        for got, (middle, width) in zip(made, ((3, 2), (1, 3), (3, 3))):
+            self.assertAlmostEqual(got.mean().item(), middle, delta=0.1)
+            self.assertAlmostEqual(got.std().item(), width, delta=0.1)
+        self.assertTrue(bool((made[3] <= -3 / 8).all()) and bool((made[3] >= -1).all()) and made[3].std().item() > 0.1)
+        x = (-torch.rand(5, 5) - 1).requires_grad_()
+        leaky = self.compiled(lambda x: F.rrelu(x, training=True))(x)
+        leaky.sum().backward()
+        self.assert_same(x.grad * x.detach(), leaky.detach())
+
+
+if __name__ == "__main__":
+    unittest.main()
