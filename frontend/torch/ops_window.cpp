@@ -74,7 +74,10 @@ void convolution(TorchContext& c) {
 Sym input_gradient(Sym grad, Sym x, Sym w, ConvArguments a) {
   if (a.is_transposed) {
     a.is_transposed = false;
-    return convolved(grad, w, {}, a);
+    Sym found = convolved(grad, w, {}, a);
+    for (int axis = 2; axis < x.rank(); ++axis)  // where the padding of the result is a stride or more
+      if (found.dim(axis) > x.dim(axis)) found = slice(found, axis, 0, x.dim(axis));
+    return found;
   }
   const Dims kernel = spatial_dims(w), spatial = spatial_dims(x), outputs = spatial_dims(grad);
   for (std::size_t i = 0; i < kernel.size(); ++i)

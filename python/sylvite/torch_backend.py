@@ -31,6 +31,7 @@ from ._settings import settings
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_elements import DECOMPOSITIONS as ELEMENTS
 from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
+from .torch_grids import DECOMPOSITIONS as GRIDS
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
 from .torch_loops import body_of
 from .torch_operations import DECOMPOSITIONS as OWN
@@ -109,6 +110,19 @@ def read_options(mode: str | None, options: Mapping[str, Any] | None) -> Options
 # Graphs
 
 
+def _or_whole(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What cannot be taken apart stays one operation, which torch runs."""
+
+    @functools.wraps(function)
+    def apply(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except (LookupError, RuntimeError, TypeError, ValueError):
+            return NotImplemented
+
+    return apply
+
+
 @functools.cache
 def own_decompositions() -> dict[Any, Callable[..., Any]]:
     """Torch's core table and the package's own."""
@@ -117,7 +131,8 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
     table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    return {**kept, **WHOLE, **ELEMENTS, **DRAWS, **OWN}
+    own = {**WHOLE, **ELEMENTS, **GRIDS, **DRAWS, **OWN}
+    return {**kept, **{op: _or_whole(function) for op, function in own.items()}}
 
 
 def decompositions(has_gradients: bool) -> dict[Any, Callable[..., Any]]:

@@ -154,6 +154,29 @@ def _foreach_decompositions() -> dict[Any, Callable[..., Any]]:
     return found
 
 
+# Products of more than two, and sums of products
+
+_LETTERS = "abcdefghij"
+
+
+def _of_three(
+    x: Tensor, y: Tensor, z: Tensor, new_x: Sequence[int], new_y: Sequence[int], new_z: Sequence[int], summed: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:  # fmt: skip
+    """The sum over some axes of a product of three, each of which has new axes for those that it lacks."""
+    letters = _LETTERS[:x.dim() + len(new_x)]
+    given = ["".join(letter for i, letter in enumerate(letters) if i not in new) for new in (new_x, new_y, new_z)]
+    left = "".join(letter for i, letter in enumerate(letters) if i not in summed)
+    return torch.einsum(f"{','.join(given)}->{left}", x, y, z)
+
+
+def _add_products(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """Of matrices and a vector, or of batches whose products are added up. Times zero what is added does not count at all."""
+    made = a @ b if a.dim() == 2 else a.transpose(0, 1).flatten(1) @ b.flatten(0, 1)
+    made = made if alpha == 1 else made * alpha
+    return made if beta == 0 else x * beta + made
+
+
 # Distances, places by masks, and numbers that are rounded to few
 
 
@@ -211,7 +234,9 @@ def _distances_of_pairs_backward(grad: Tensor, x: Tensor, p: float, distances: T
 
 def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Of those that come most often the smallest, and where it comes last; the work is quadratic."""
-    if x.dim() == 0 or x.dtype == torch.bool or not isinstance(x.shape[dim], int) or not 0 < x.shape[dim] <= 4096:
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    if x.dtype == torch.bool or not isinstance(x.shape[dim], int) or not 0 < x.shape[dim] <= 4096:
         return NotImplemented
     lines = x.movedim(dim, -1)
     count = (lines.unsqueeze(-1) == lines.unsqueeze(-2)).sum(-1)
@@ -271,6 +296,9 @@ def _fake_quantize_channels(x: Tensor, scale: Tensor, zero: Tensor, axis: int, l
 
 
 def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Any:
+    if x.dim() == 0 or source.dim() == 0:
+        made = _index_reduce(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduce, include_self=include_self)
+        return made.view(x.shape)
     line = [1] * source.dim()
     line[axis] = -1
     return x.scatter_reduce(axis, index.view(line).expand_as(source), source, reduce, include_self=include_self)
@@ -363,57 +391,7 @@ def _bag_weights_backward(
     return torch.where(indices == padding_idx, 0.0, products)
 
 
-# Gradients of images that are read at places of a grid
-
-
-def _reflected(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
-    """What is outside comes back; and how it moves then."""
-    if low == high:
-        return torch.zeros_like(x), torch.zeros_like(x)
-    start, span = low / 2, (high - low) / 2
-    gap = (x - start).abs()
-    rest = gap.remainder(span)
-    is_turned = (gap / span).floor().remainder(2) != 0
-    slope = torch.where((x < start) != is_turned, -1.0, 1.0).to(x.dtype)
-    return torch.where(is_turned, span - rest, rest) + start, slope
-
-
-def _grid_places(grid: Tensor, size: int, padding: int, align: bool) -> tuple[Tensor, Tensor]:
-    """Of numbers from -1 to 1 the places among so many pixels, and how fast they move."""
-    slope = torch.full_like(grid, (size - 1) / 2 if align else size / 2)
-    x = (grid + 1) / 2 * (size - 1) if align else ((grid + 1) * size - 1) / 2
-    if padding == 2:
-        x, turn = _reflected(x, 0, 2 * (size - 1)) if align else _reflected(x, -1, 2 * size - 1)
-        slope = slope * turn
-    if padding != 0:
-        slope = torch.where((x > 0) & (x < size - 1), slope, 0.0)
-        x = x.clamp(0, size - 1)
-    return x, slope
-
-
-def _grid_sample_backward(
-    grad: Tensor, image: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, output_mask: Sequence[bool]
-) -> Any:
-    if mode not in (0, 1):
-        return NotImplemented
-    (batch, channels, height, width), flat = image.shape, image.flatten(2)
-    x, x_slope = _grid_places(grid[..., 0], width, padding, align_corners)
-    y, y_slope = _grid_places(grid[..., 1], height, padding, align_corners)
-    given = grad.flatten(2)
-    to_image, to_x, to_y = torch.zeros_like(flat), torch.zeros_like(x), torch.zeros_like(y)
-    left, top = (x.floor(), y.floor()) if mode == 0 else (x.round(), y.round())
-    for i, j in ((0, 0), (0, 1), (1, 0), (1, 1)) if mode == 0 else ((0, 0),):
-        column, row = left + j, top + i
-        is_inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
-        place = (row.clamp(0, height - 1) * width + column.clamp(0, width - 1)).long().flatten(1)[:, None].expand(-1, channels, -1)
-        across = (1 - (x - column).abs()) if mode == 0 else torch.ones_like(x)
-        down = (1 - (y - row).abs()) if mode == 0 else torch.ones_like(y)
-        weight = torch.where(is_inside, across * down, 0.0).flatten(1)[:, None]
-        to_image = to_image.scatter_add(2, place, given * weight)
-        if mode == 0:
-            value = torch.where(is_inside, (flat.gather(2, place) * given).sum(1).view_as(x), 0.0)
-            to_x, to_y = to_x + value * down * (2 * j - 1), to_y + value * across * (2 * i - 1)
-    return to_image.view_as(image) if output_mask[0] else None, torch.stack([to_x * x_slope, to_y * y_slope], -1)
+# Gradients of images that are made smaller
 
 
 def _smooth_backward(smooth: Any) -> Callable[..., Any]:
@@ -462,6 +440,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._pdist_forward.default: _distances_of_pairs,
     aten._upsample_bicubic2d_aa_backward.default: _smooth_backward(aten._upsample_bicubic2d_aa.default),
     aten._upsample_bilinear2d_aa_backward.default: _smooth_backward(aten._upsample_bilinear2d_aa.default),
+    aten._trilinear.default: _of_three,
+    aten.addbmm.default: _add_products,
+    aten.addmv.default: _add_products,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
@@ -470,7 +451,6 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize,
     aten.fmax.default: lambda x, y: _number_or(x, y, torch.maximum(x, y)),
     aten.fmin.default: lambda x, y: _number_or(x, y, torch.minimum(x, y)),
-    aten.grid_sampler_2d_backward.default: _grid_sample_backward,
     aten.index_put.default: _put_by_mask,
     aten.index_reduce.default: _index_reduce,
     aten.ldexp.Tensor: lambda x, places: x * torch.pow(2.0, places),

@@ -78,6 +78,14 @@ def _round_to_digits(x: Tensor, *, decimals: int) -> Tensor:
     return (x * scale).round() / scale if decimals > 0 else (x / scale).round() * scale
 
 
+def _angle(x: Tensor) -> Any:
+    """Of real numbers."""
+    if x.is_complex():
+        return NotImplemented
+    angle = torch.where(x < 0, math.pi, 0.0)
+    return torch.where(x.isnan(), x, angle.to(x.dtype)) if x.is_floating_point() else angle.to(torch.get_default_dtype())
+
+
 # Numbers as operands
 
 
@@ -150,9 +158,20 @@ def _median_of_lines(x: Tensor, dim: int, keepdim: bool = False) -> Any:
 
 def _search_number(edges: Tensor, number: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
                    sorter: Any = None) -> Any:  # fmt: skip
-    if sorter is not None or edges.dim() != 1:
-        return NotImplemented
-    return aten.searchsorted.Tensor(edges, _number(number, edges), out_int32=out_int32, right=right, side=side)
+    return aten.searchsorted.Tensor(edges, _number(number, edges), out_int32=out_int32, right=right, side=side, sorter=sorter)
+
+
+def _search(edges: Tensor, values: Tensor, *, sorter: Any = None, **others: Any) -> Any:
+    """Among what a permutation brings into order."""
+    return NotImplemented if sorter is None else aten.searchsorted.Tensor(edges.gather(-1, sorter), values, **others)
+
+
+_REDUCTIONS = {"add": "sum", "multiply": "prod"}
+
+
+def _scatter_and_reduce(x: Tensor, dim: int, index: Tensor, source: Any, *, reduce: str) -> Tensor:
+    values = source if isinstance(source, Tensor) else torch.full_like(index, source, dtype=x.dtype)
+    return x.scatter_reduce(dim, index, values, _REDUCTIONS[reduce])
 
 
 def _repeats(repeats: Tensor, *, output_size: int | None = None) -> Any:
@@ -163,10 +182,24 @@ def _repeats(repeats: Tensor, *, output_size: int | None = None) -> Any:
     return torch.searchsorted(repeats.cumsum(0, dtype=repeats.dtype), rank, right=True).to(repeats.dtype)
 
 
+# Made of nothing
+
+
+def _frequencies(count: int, spacing: float = 1.0, *, dtype: Any = None, device: Any = None, **others: Any) -> Tensor:
+    kind = dtype or torch.get_default_dtype()
+    place = torch.arange(count, dtype=kind, device=device)
+    return torch.where(place < (count + 1) // 2, place, place - count) * (1.0 / (count * spacing))
+
+
+def _frequencies_of_halves(count: int, spacing: float = 1.0, *, dtype: Any = None, device: Any = None, **others: Any) -> Tensor:
+    return torch.arange(count // 2 + 1, dtype=dtype or torch.get_default_dtype(), device=device) * (1.0 / (count * spacing))
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.__lshift__.Tensor: torch.bitwise_left_shift,
     aten.__rshift__.Tensor: torch.bitwise_right_shift,
+    aten.angle.default: _angle,
     aten.bitwise_and.Scalar_Tensor: _of_number(torch.bitwise_and),
     aten.bitwise_left_shift.Scalar_Tensor: _of_number(torch.bitwise_left_shift),
     aten.bitwise_left_shift.Tensor_Scalar: _by_number(torch.bitwise_left_shift),
@@ -174,8 +207,11 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bitwise_right_shift.Scalar_Tensor: _of_number(torch.bitwise_right_shift),
     aten.bitwise_right_shift.Tensor_Scalar: _by_number(torch.bitwise_right_shift),
     aten.bitwise_xor.Scalar_Tensor: _of_number(torch.bitwise_xor),
+    aten.fft_fftfreq.default: _frequencies,
+    aten.fft_rfftfreq.default: _frequencies_of_halves,
     aten.frexp.Tensor: _mantissa_and_exponent,
     aten.nanmedian.dim: _median_of_lines,
+    aten.narrow_copy.default: lambda x, dim, start, length: x.narrow(dim, start, length).clone(),
     aten.nextafter.default: _next_after,
     aten.nonzero_static.default: _nonzero_places,
     aten.put.default: _put,
@@ -185,6 +221,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.replication_pad2d_backward.default: _replication_backward,
     aten.replication_pad3d_backward.default: _replication_backward,
     aten.round.decimals: _round_to_digits,
+    aten.scatter.reduce: _scatter_and_reduce,
+    aten.scatter.value_reduce: _scatter_and_reduce,
     aten.searchsorted.Scalar: _search_number,
+    aten.searchsorted.Tensor: _search,
     aten.view.dtype: _read_as,
 }

@@ -1,10 +1,13 @@
 """Operations on single elements: bits, places, rounding, numbers at the ends of the range, and draws about given means."""
 
 import unittest
+import warnings
 
 import torch
 from torch import nn
 from with_torch import Whole
+
+from sylvite import torch_backend
 
 F = nn.functional
 NAN, INF = float("nan"), float("inf")
@@ -50,6 +53,17 @@ class Elements(Whole):
         self.check_gradients(lambda x: x.repeat_interleave(torch.tensor([2, 0, 3]), 0, output_size=5), x)
         self.check(lambda x: torch.searchsorted(x, 0.3), x.flatten().sort().values)
 
+    def test_scatters_by_name(self):
+        x, at = torch.randn(3, 4), torch.tensor([[0, 1, 1], [2, 0, 2]])
+        warnings.simplefilter("ignore")  # torch would have it said otherwise
+        self.check(lambda x: (x.scatter(0, at, 2.0, reduce="multiply"), x.scatter(1, at, x[:2, :3], reduce="add")), x)
+        self.check(lambda x: torch.searchsorted(x, torch.tensor([[0.1, 0.2]] * 3), sorter=x.argsort(1)), x)
+
+    def test_angles_and_frequencies(self):
+        self.check(lambda x: told(x.angle()), torch.tensor([1.0, -2.0, 0.0, NAN]))
+        self.check(lambda x: (x.angle(), torch.narrow_copy(x, 0, 1, 2)), torch.tensor([1, -2, 0]))
+        self.check(lambda x: (torch.fft.fftfreq(5, 0.5) * x, torch.fft.rfftfreq(8) * x[:5]), torch.randn(5))
+
     def test_medians_of_numbers(self):
         x = torch.tensor([[3.0, NAN, 1.0, 2.0], [NAN, NAN, NAN, NAN], [4.0, 1.0, NAN, 9.0]])
         self.check(lambda x: (told(x.nanmedian(1)[0]), x.nanmedian(0, keepdim=True)[0]), x)
@@ -61,6 +75,12 @@ class Elements(Whole):
 
     def test_numbers_without_axes(self):
         self.check_gradients(lambda x: (x.flip(0), x.roll(1)), torch.tensor(2.5))
+        warnings.simplefilter("ignore")  # torch's operation is in beta
+        self.check(lambda x: (x.mode(), x.index_reduce(0, torch.tensor(0), x + 1, "amax")), torch.tensor(2.5))
+
+    def test_what_cannot_be_taken_apart_stays_whole(self):
+        self.assertIs(torch_backend._or_whole(lambda x: [][x])(1), NotImplemented)
+        self.assertEqual(torch_backend._or_whole(lambda x: x + 1)(1), 2)
 
     def test_draws_about_means(self):
         mean = torch.full((200, 200), 3.0)

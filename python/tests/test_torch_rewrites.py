@@ -31,6 +31,12 @@ class Resizing(unittest.TestCase):
 
 
 class LinearAlgebra(Whole):
+    def test_products_of_three(self):
+        self.check_gradients(F.bilinear, torch.randn(3, 4), torch.randn(3, 5), torch.randn(6, 4, 5), torch.randn(6))
+        self.check_gradients(torch.addmv, torch.randn(3), torch.randn(3, 4), torch.randn(4))
+        self.check_gradients(lambda x, a, b: torch.addbmm(x, a, b, beta=0.5, alpha=2), torch.randn(3, 5), torch.randn(2, 3, 4), torch.randn(2, 4, 5))
+        self.check(lambda x, a, b: torch.addmv(x, a, b, beta=0), torch.full((3,), torch.inf), torch.randn(3, 4), torch.randn(4))
+
     def test_systems(self):
         a, b = torch.randn(2, 4, 4) + 4 * torch.eye(4), torch.randn(2, 4, 3)
         self.check_gradients(torch.linalg.solve, a, b)
@@ -156,6 +162,17 @@ class Decompositions(Whole):
                 for align in (False, True):
                     self.check_gradients(
                         lambda x, g, mode=mode, padding=padding, align=align: F.grid_sample(x, g, mode, padding, align), x, grid)
+
+    def test_gradients_of_grids_in_volumes(self):
+        x, grid = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 4, 2, 3) * 3 - 1.5
+        for mode, padding, align in (("bilinear", "zeros", False), ("bilinear", "reflection", True), ("nearest", "border", False)):
+            with self.subTest(mode=mode, padding=padding):
+                self.check_gradients(
+                    lambda x, g, mode=mode, padding=padding, align=align: F.grid_sample(x, g, mode, padding, align), x, grid)  # fmt: skip
+
+    def test_gradients_of_padded_transposed_convolutions(self):
+        x, w = torch.randn(1, 2, 4, 5, 4), torch.randn(2, 3, 2, 3, 3)
+        self.check_gradients(lambda x, w: F.conv_transpose3d(x, w, dilation=(1, 2, 2), output_padding=(0, 1, 1)), x, w)
 
     def test_few_bits(self):
         self.check_gradients(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), torch.randn(4, 5))
