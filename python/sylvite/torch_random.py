@@ -149,6 +149,18 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> Any:
     return torch.randn_like(like) * std + mean
 
 
+def _normal_numbers(mean: float, std: float, size: Sequence[int], *, generator: Any = None, **kind: Any) -> Any:
+    return NotImplemented if generator is not None else torch.randn(size, **kind) * std + mean
+
+
+def _complex_normal(size: Sequence[int], *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    """Both parts have half of the variance."""
+    if dtype not in (torch.complex64, torch.complex128):
+        return NotImplemented
+    part = torch.float32 if dtype == torch.complex64 else torch.float64
+    return torch.complex(*(torch.randn(size, dtype=part, device=device) * math.sqrt(0.5) for _ in range(2)))
+
+
 def _leaky(x: torch.Tensor, noise: torch.Tensor, low: float = 0.125, high: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
     """With slopes that are drawn where x is negative, which the gradient reads again."""
     if generator is not None:
@@ -201,8 +213,8 @@ def _times(rates: torch.Tensor) -> torch.Tensor:
 _MOST_PLACES = 4096
 
 
-def _permutation(count: int, *, dtype: Any = None, device: Any = None, **others: Any) -> Any:
-    if not isinstance(count, int) or count > _MOST_PLACES:
+def _permutation(count: int, *, generator: Any = None, dtype: Any = None, device: Any = None, **others: Any) -> Any:
+    if generator is not None or not isinstance(count, int) or count > _MOST_PLACES:
         return NotImplemented
     return torch.rand(count, dtype=torch.float64, device=device).argsort().to(dtype or torch.int64)
 
@@ -219,9 +231,12 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.normal.Tensor_Tensor: _normal_of,
     aten.normal.Tensor_float: _normal_of,
     aten.normal.float_Tensor: _normal_of,
+    aten.normal.float_float: _normal_numbers,
     aten.rrelu_with_noise_backward.default: _leaky_backward,
     aten.rrelu_with_noise_functional.default: _leaky,
+    aten.randn.default: _complex_normal,
     aten.randperm.default: _permutation,
+    aten.randperm.generator: _permutation,
     aten.cauchy.default: _cauchy,
     aten.geometric.default: _geometric,
 }
@@ -239,11 +254,15 @@ _INTEGERS = torch.ops.sylvite.random_integers.default
 
 _DRAWS: dict[Any, _Draw] = {
     aten.rand.default: _UNIFORM,
+    aten.rand.generator: _UNIFORM,
     aten.rand_like.default: _UNIFORM,
     aten.randn.default: _NORMAL,
+    aten.randn.generator: _NORMAL,
     aten.randn_like.default: _NORMAL,
     aten.randint.default: (_INTEGERS, lambda high, size: (size, 0, high)),
+    aten.randint.generator: (_INTEGERS, lambda high, size: (size, 0, high)),
     aten.randint.low: (_INTEGERS, lambda low, high, size: (size, low, high)),
+    aten.randint.low_generator: (_INTEGERS, lambda low, high, size: (size, low, high)),
     aten.randint_like.default: (_INTEGERS, lambda like, high: (like, 0, high)),
     aten.randint_like.low_dtype: (_INTEGERS, lambda like, low, high: (like, low, high)),
 }
@@ -254,6 +273,8 @@ _TYPES = {*_DIGITS, torch.float64, torch.int64, torch.int32}
 def _is_served(node: Node) -> bool:
     value = node.meta.get("val")
     if node.target not in _DRAWS or not isinstance(value, torch._subclasses.FakeTensor):
+        return False
+    if node.kwargs.get("generator") is not None:  # another than torch's own
         return False
     target, read = _DRAWS[node.target]
     bounds = read(*node.args)[1:]

@@ -53,6 +53,18 @@ class Draws(WithTorch):
         self.assert_mean(draws**4, 3, 96)
         self.assertGreater(draws.abs().max(), 4)
 
+    def test_torchs_own_generator(self):
+        self.assert_mean(self.drawn(lambda: torch.randn(300, 300, generator=None)), 0, 1)
+        self.assert_mean(self.drawn(lambda: torch.rand(300, 300, generator=None)), 0.5, 1 / 12)
+        self.assert_mean(self.drawn(lambda: torch.normal(2.0, 3.0, size=(300, 300))), 2, 9)
+        self.assert_mean(self.drawn(lambda: torch.randint(2, 5, (300, 300), generator=None)), 3, 2 / 3)
+        self.assertEqual(self.drawn(lambda: torch.randperm(50, generator=None)).sort().values.tolist(), list(range(50)))
+
+    def test_complex(self):
+        draws = self.drawn(lambda: torch.randn(300, 300, dtype=torch.complex64))
+        self.assert_mean(draws.real.square(), 0.5, 0.5)
+        self.assert_mean(draws.real * draws.imag, 0, 0.25)
+
     def test_draws_made_of_others(self):
         x = torch.zeros(50000)
         cauchy = self.drawn(lambda x: torch.empty_like(x).cauchy_(1.0, 2.0), x)
