@@ -30,7 +30,7 @@ from ._model import run_command
 from ._settings import settings
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_elements import DECOMPOSITIONS as ELEMENTS
-from .torch_graph import DTYPES, Text, Unwritable, Writer, computes, device_of, is_write, unwritable
+from .torch_graph import DTYPES, Text, Writer, computes, device_of, is_write, unwritable
 from .torch_grids import DECOMPOSITIONS as GRIDS
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
 from .torch_loops import body_of
@@ -50,6 +50,7 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
+from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import resize_by_products
 from .torch_vision import decompositions as of_torchvision
@@ -227,7 +228,7 @@ def make_program(
         held = [(name, tensor.detach().cpu()) for name, tensor in text.held]
     return _native.make_program(
         options.setup(device), text.text, text.inputs, held, text.symbols, text.results, text.writes,
-        (fallback, failed, view_of), device_tools() if device == "cuda" else None)  # fmt: skip
+        (without_sizes(fallback, text.computed), failed, view_of), device_tools() if device == "cuda" else None)  # fmt: skip
 
 
 def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
@@ -300,12 +301,12 @@ def _compile(
         program = make_program(text, device, options, with_strides(run_boxed(module), strides), failed)
         record.add(text, program)
         _tell(record)
-        return program
+        return with_sizes(program, text.symbols, text.computed)
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
         program = make_program(part_text, device, options, run_boxed(part), failed)
         record.add(part_text, program)
-        return program
+        return with_sizes(program, part_text.symbols, part_text.computed)
 
     for node in refused:
         _compile_bodies(module, node, options)

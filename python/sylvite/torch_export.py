@@ -20,8 +20,9 @@ from . import _native
 from ._model import Model
 from ._settings import settings
 from .torch_backend import decompositions, refusals
-from .torch_graph import DTYPES, DenseWriter, Text, Unwritable, computes, unwritable
+from .torch_graph import DTYPES, DenseWriter, Text, computes, unwritable
 from .torch_operations import attention_arguments
+from .torch_sizes import Unwritable
 
 #: What the format of weights calls element types.
 _TYPE_NAMES = {"f64": "F64", "f32": "F32", "f16": "F16", "bf16": "BF16", "i64": "I64", "i32": "I32", "i16": "I16", "i8": "I8",

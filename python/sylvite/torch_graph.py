@@ -13,9 +13,19 @@ from typing import Any
 import sympy
 import torch
 from torch.fx import Node
-from torch.utils._sympy import functions as torch_sympy
 
 from .torch_loops import body_of, loop_of
+from .torch_sizes import (
+    ComputedSizes,
+    Unwritable,
+    computed_sizes,
+    expression_of,
+    expression_text,
+    hint_of,
+    number_of,
+    size_text,
+    sizes_text,
+)
 
 DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
@@ -24,10 +34,6 @@ DTYPES = {
 
 #: With those that values inside of a graph may have.
 INNER_DTYPES = {**DTYPES, torch.complex64: "c64", torch.complex128: "c128"}
-
-
-class Unwritable(Exception):
-    """A node, type or size that the text has no form for; says which."""
 
 
 # Kinds of nodes
@@ -44,58 +50,6 @@ def is_write(node: Node) -> bool:
 
 def computes(node: Node) -> bool:
     return node.op == "call_function" and not is_size(node) and not is_write(node)
-
-
-# Sizes
-
-
-def _divided(argument: sympy.Expr, divisor: sympy.Expr, form: str) -> str:
-    if not divisor.is_Integer or divisor <= 0:
-        raise Unwritable(f"a size divided by {divisor}")
-    return form.format(f"({_expression(argument)})", divisor)
-
-
-def _expression(e: sympy.Expr) -> str:
-    """An expression over symbols as sylvite/extent.h reads it."""
-    if e.is_Integer:
-        return str(e)
-    if e.is_Symbol:
-        if not str(e).startswith("s"):
-            raise Unwritable(f"the size {e}, which depends on data")
-        return str(e)
-    if e.is_Add:
-        return "+".join(f"({_expression(part)})" for part in e.args)
-    if e.is_Mul and not any(part.is_Rational and not part.is_Integer for part in e.args):
-        return "*".join(f"({_expression(part)})" for part in e.args)
-    if e.is_Pow and e.exp.is_Integer and e.exp > 0:
-        return "*".join([f"({_expression(e.base)})"] * int(e.exp))
-    if isinstance(e, (torch_sympy.FloorDiv, torch_sympy.CleanDiv)):
-        return _divided(*e.args, "floor({}/{})")
-    if isinstance(e, (sympy.Mod, torch_sympy.Mod, torch_sympy.PythonMod)):
-        return _divided(*e.args, "mod({},{})")
-    if isinstance(e, (sympy.Max, torch_sympy.Max, sympy.Min, torch_sympy.Min)):
-        name = "max" if isinstance(e, (sympy.Max, torch_sympy.Max)) else "min"
-        text = _expression(e.args[0])
-        for part in e.args[1:]:
-            text = f"{name}({text},{_expression(part)})"
-        return text
-    raise Unwritable(f"the size {e}")
-
-
-def expression_of(size: Any) -> sympy.Expr:
-    return size.node.expr if isinstance(size, torch.SymInt) else sympy.Integer(size)
-
-
-def size_text(size: Any) -> str:
-    return str(size) if isinstance(size, int) else _expression(size.node.expr)
-
-
-def sizes_text(sizes: Iterable[Any]) -> str:
-    return "[" + ",".join(map(size_text, sizes)) + "]"
-
-
-def _hint(size: Any) -> int:
-    return size if isinstance(size, int) else size.node.hint or 0
 
 
 # Devices
@@ -127,7 +81,7 @@ def leaves_device(value: Any, device: str) -> bool:
 def _dense_order(tensor: torch.Tensor) -> list[int] | None:
     """Axes from the outermost to the innermost in memory, or None where there are gaps or overlaps. Adds no guard."""
     axes = [d for d in range(tensor.dim()) if expression_of(tensor.shape[d]) != 1]
-    axes.sort(key=lambda d: -_hint(tensor.stride(d)))
+    axes.sort(key=lambda d: -hint_of(tensor.stride(d)))
     wanted = sympy.Integer(1)
     for axis in reversed(axes):
         if sympy.expand(expression_of(tensor.stride(axis)) - wanted) != 0:
@@ -251,15 +205,16 @@ def node_text(node: Node, device: str, place: str = "") -> str:
 def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
     """The nodes that have no line, and why; with what a tuple gives, its getitem nodes."""
     reasons: dict[Node, str] = {}
-    for node in nodes:
-        try:
-            node_text(node, device)
-            _ = bodies_text([node], device)
-            for used in node.all_input_nodes:
-                if used.op in ("placeholder", "get_attr") and not _is_size_input(used) and body_of(used) is None:
-                    tensor_text(used.meta.get("val"), device)
-        except Unwritable as reason:
-            reasons[node] = str(reason)
+    with computed_sizes():
+        for node in nodes:
+            try:
+                node_text(node, device)
+                _ = bodies_text([node], device)
+                for used in node.all_input_nodes:
+                    if used.op in ("placeholder", "get_attr") and not _is_size_input(used) and body_of(used) is None:
+                        tensor_text(used.meta.get("val"), device)
+            except Unwritable as reason:
+                reasons[node] = str(reason)
     return reasons
 
 
@@ -304,6 +259,8 @@ class Text:
     results: list[tuple[Any, ...]]
     #: (number of the input, number among the text's results) for each input that is written at the end.
     writes: list[tuple[int, int]]
+    #: Sizes that the caller computes, of symbols: inputs behind the others.
+    computed: list[sympy.Expr] = dataclasses.field(default_factory=list)
 
 
 def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
@@ -339,7 +296,7 @@ def _view_result(node: Node, base: Node, number: int) -> tuple[Any, ...] | None:
     if view.dtype != whole.dtype or view.untyped_storage()._cdata != whole.untyped_storage()._cdata:
         return None
     offset = expression_of(view.storage_offset()) - expression_of(whole.storage_offset())
-    return ("view", number, [size_text(s) for s in view.shape], [size_text(s) for s in view.stride()], _expression(offset))
+    return ("view", number, [size_text(s) for s in view.shape], [size_text(s) for s in view.stride()], expression_text(offset))
 
 
 class Writer:
@@ -358,6 +315,10 @@ class Writer:
 
     def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
         """`parameters` are the inputs at fixed addresses. Raises Unwritable."""
+        with computed_sizes() as computed:
+            return self._write(parameters, module, computed)
+
+    def _write(self, parameters: set[Node], module: torch.nn.Module, computed: ComputedSizes) -> Text:
         results = [self._result(output) for output in self.outputs]
         written = {node.args[0] for node in self.writes}
         writes = [(self.number[node.args[0]], self._written(node)) for node in self.writes]
@@ -365,19 +326,25 @@ class Writer:
         kinds = [self._input_kind(node, parameters - written, needed) for node in self.inputs]
         held = [(n.name, _attribute(module, n)) for n in needed if n.op == "get_attr" and body_of(n) is None]
         symbols = symbols_of(self.inputs)
-        lines = [self._signature(kinds, held, symbols)]
-        lines += [f"  {node_text(node, self.device)}" for node in self.nodes if node in needed]
+        given = self._given(kinds, held)
+        lines = [f"  {node_text(node, self.device)}" for node in self.nodes if node in needed]
         values = ", ".join(f"%{node.name}{self._strides(node)}" for node in self.returned)
         lines += [f"  return {values}" if values else "  return", "}"]
         lines += bodies_text((node for node in self.nodes if node in needed), self.device)
-        return Text("\n".join(lines) + "\n", kinds, held, symbols, self._hints(symbols), results, writes)
+        hints = self._hints(symbols)
+        hints.update({name: number_of(e, hints) for e, name in computed.names.items()})
+        symbols += [(name, len(kinds) + i, -1) for i, name in enumerate(computed.names.values())]
+        words = [*(f"%{name}: int" for name, _, _ in symbols), *given]
+        lines.insert(0, f"torch forward({', '.join(words)}) {{")
+        kinds += [("size", "")] * len(computed.names)
+        return Text("\n".join(lines) + "\n", kinds, held, symbols, hints, results, writes, list(computed.names))
 
     def _strides(self, node: Node) -> str:
         return strides_text(node.meta["val"])
 
     def _hints(self, symbols: Sequence[tuple[str, int, int]]) -> dict[str, int]:
         values = ((name, self.inputs[number].meta["val"], axis) for name, number, axis in symbols)
-        return {name: _hint(value if axis < 0 else value.shape[axis]) for name, value, axis in values}
+        return {name: hint_of(value if axis < 0 else value.shape[axis]) for name, value, axis in values}
 
     def _result(self, output: Any) -> tuple[Any, ...]:
         if output is None:
@@ -426,18 +393,23 @@ class Writer:
             return ("unused", "")
         return ("parameter" if node in parameters else "tensor", node.name)
 
-    def _signature(self, kinds: Sequence[tuple[str, str]], held: Any, symbols: Sequence[tuple[str, int, int]]) -> str:
-        words = [f"%{name}: int" for name, _, _ in symbols]
+    def _given(self, kinds: Sequence[tuple[str, str]], held: Any) -> list[str]:
+        words = []
         for node, (kind, name) in zip(self.inputs, kinds):
             if name:
                 flag = " parameter" if kind == "parameter" else ""
                 words.append(f"%{name}: {self._type(node.meta['val'])}{self._strides(node)}{flag}")
-        words += [f"%{name}: {self._type(tensor)} parameter" for name, tensor in held]
-        return f"torch forward({', '.join(words)}) {{"
+        return words + [f"%{name}: {self._type(tensor)} parameter" for name, tensor in held]
 
 
 class DenseWriter(Writer):
     """Writes a graph as a model: inputs and results lie row by row, and results are memory of their own."""
+
+    def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
+        text = super().write(parameters, module)
+        if text.computed:
+            raise Unwritable(f"the size {text.computed[0]}")
+        return text
 
     def _strides(self, node: Node) -> str:
         return ""

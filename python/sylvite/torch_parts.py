@@ -8,8 +8,9 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Unwritable, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
+from .torch_graph import Text, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
 from .torch_rewrites import Borders, open_borders, outputs_of, with_borders
+from .torch_sizes import Unwritable
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
 Refusals = Callable[[Text], list[tuple[str, str, str]]]

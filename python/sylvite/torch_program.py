@@ -10,7 +10,8 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import _native
 from .torch_backend import Options, device_tools, read_options, refusals, view_of
 from .torch_export import decomposition_table, is_check
-from .torch_graph import Text, Unwritable, Writer, computes, device_of, unwritable
+from .torch_graph import Text, Writer, computes, device_of, unwritable
+from .torch_sizes import Unwritable, with_sizes
 
 _WRITES = (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION)
 
@@ -89,9 +90,10 @@ class Handle:
 
     def refresh(self) -> None:
         """Takes the values of parameters again. Kernels come from the cache."""
-        self._run = _native.make_program(
+        self._program = _native.make_program(
             self._told.setup(self._device), self._text.text, self._text.inputs, self._held(), self._text.symbols, self._text.results,
             self._text.writes, (self._cannot_run, self._failed, view_of), device_tools() if self._device == "cuda" else None)  # fmt: skip
+        self._run = with_sizes(self._program, self._text.symbols, self._text.computed)
 
     def _held(self) -> list[tuple[str, torch.Tensor]]:
         return [(name, tensor.detach().cpu()) for name, tensor in self._text.held]
@@ -115,7 +117,7 @@ class Handle:
 
     def report(self) -> dict[str, Any]:
         """Counts and times of what was compiled since the parameters were taken."""
-        return self._run.report()
+        return self._program.report()
 
 
 def program(
