@@ -211,7 +211,8 @@ ValueId add_steps(Graph& graph, const Dequantized& value, bool may_be_i8) {
   return value.zero == no_value ? wide : graph.add(Op::sub, {wide, add_cast(graph, value.zero, DType::i16)});
 }
 
-constexpr std::int64_t longest_fold = (std::int64_t{1} << 31) / (std::int64_t{383} * 383);  ///< whose sums fit i32
+constexpr std::int64_t longest_fold =
+    (std::int64_t{1} << 31) / (std::int64_t{383} * 383);  ///< whose sums fit i32
 
 Tensor number(DType dtype, double value) {
   Tensor tensor(dtype, {});

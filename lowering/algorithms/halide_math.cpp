@@ -160,18 +160,15 @@ Expr small_atan(const Expr& x) {
   return tail * s * x + x;
 }
 
-/// x minus the nearest multiple of pi/2, and that multiple. In f64, as a position among a million has no digits
-/// left in f32; accurate to |x| = 3e9, and what is larger is taken for a multiple.
+/// x minus the nearest multiple of pi/2, and that multiple. In f64: accurate to |x| = 3e9; what is larger counts as a multiple.
 struct Quadrant {
-  Expr index;
-  Expr rest;
+  Expr index, rest;
 };
 Quadrant reduce_angle(const Expr& x) {
   const auto number = [](double value) { return Halide::Internal::make_const(Halide::Float(64), value); };
-  const Expr wide = cast<double>(x);
-  const Expr n = Halide::floor(wide * number(2 / std::numbers::pi) + number(0.5));
+  Expr rest = cast<double>(x);
+  const Expr n = Halide::floor(rest * number(2 / std::numbers::pi) + number(0.5));
   // Products with heads of pi/2 of 22 bits are exact while n < 2^31; strict operations keep the order.
-  Expr rest = wide;
   for (const double part : {0x1.921fbp+0, 0x1.5110bp-22, 0x1.18469898cc517p-44})
     rest = strict_sub(rest, strict_mul(n, number(part)));
   return {cast<int>(Halide::clamp(n, number(-2147483647.0), number(2147483647.0))),
