@@ -145,8 +145,8 @@ def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None) -> Any:
     """About a mean for each element, or with a width for each."""
     if generator is not None:
         return NotImplemented
-    like = mean + std if isinstance(mean, torch.Tensor) and isinstance(std, torch.Tensor) else mean if isinstance(mean, torch.Tensor) else std
-    return torch.randn_like(like) * std + mean
+    given = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
+    return torch.randn_like(sum(given)) * std + mean
 
 
 def _normal_numbers(mean: float, std: float, size: Sequence[int], *, generator: Any = None, **kind: Any) -> Any:
@@ -161,7 +161,9 @@ def _complex_normal(size: Sequence[int], *, dtype: Any = None, device: Any = Non
     return torch.complex(*(torch.randn(size, dtype=part, device=device) * math.sqrt(0.5) for _ in range(2)))
 
 
-def _leaky(x: torch.Tensor, noise: torch.Tensor, low: float = 0.125, high: float = 1 / 3, training: bool = False, generator: Any = None) -> Any:
+def _leaky(
+    x: torch.Tensor, noise: torch.Tensor, low: float = 0.125, high: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Any:
     """With slopes that are drawn where x is negative, which the gradient reads again."""
     if generator is not None:
         return NotImplemented

@@ -109,8 +109,11 @@ def hint_of(size: Any) -> int:
 
 # Calls
 
+#: A function of one list.
+Boxed = Callable[[list[Any]], Any]
 
-def with_sizes(run: Callable[[list[Any]], Any], symbols: Sequence[tuple[str, int, int]], computed: Sequence[sympy.Expr]) -> Callable[[list[Any]], Any]:
+
+def with_sizes(run: Boxed, symbols: Sequence[tuple[str, int, int]], computed: Sequence[sympy.Expr]) -> Boxed:
     """The function with numbers for the computed sizes, whose symbols are the last, behind its inputs."""
     if not computed:
         return run
@@ -131,7 +134,7 @@ def with_sizes(run: Callable[[list[Any]], Any], symbols: Sequence[tuple[str, int
     return run_with_sizes
 
 
-def without_sizes(run: Callable[[list[Any]], Any], computed: Sequence[sympy.Expr]) -> Callable[[list[Any]], Any]:
+def without_sizes(run: Boxed, computed: Sequence[sympy.Expr]) -> Boxed:
     """The function that takes such numbers, too, and lets them go."""
     if not computed:
         return run
