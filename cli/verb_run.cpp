@@ -155,7 +155,7 @@ std::optional<Run> evaluate_at_once(const Options& options, const Imported& impo
   const FirstAnswer wanted = imported.setup->config.first_answer;
   if (wanted == FirstAnswer::best || (wanted == FirstAnswer::automatic && options.has("check")))
     return std::nullopt;
-  if (!refuse_evaluation(imported).empty() || get_cached_objects(imported, chosen)) return std::nullopt;
+  if (!refuse_evaluation(imported).empty() || missing_objects(imported, chosen) == 0) return std::nullopt;
   const double start = steady_seconds();
   Run run{run_values(evaluate_model(imported), inputs)};
   run.seconds = steady_seconds() - start;

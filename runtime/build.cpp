@@ -212,7 +212,7 @@ std::vector<Tensor> zero_inputs(const Plan& plan) {
   return zeros;
 }
 
-int get_cached_objects(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
+int missing_objects(const Imported& imported, Chosen& chosen, const Relatives& relatives) {
   ObjectCache cache(imported.setup->object_cache);
   std::set<std::string> missing;  // cases of one open kernel have one symbol
   for (const std::size_t i : load_cached(imported, chosen, cache, all_of(chosen), relatives))

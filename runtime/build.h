@@ -11,8 +11,7 @@ void get_objects(const Imported& imported, Chosen& chosen, const std::stop_token
                  const Relatives& relatives = {});
 
 /// Gets those objects that are in the cache, as get_objects does; how many are to be compiled?
-[[nodiscard]] int get_cached_objects(const Imported& imported, Chosen& chosen,
-                                     const Relatives& relatives = {});
+[[nodiscard]] int missing_objects(const Imported& imported, Chosen& chosen, const Relatives& relatives = {});
 
 /// The program that `choices`, which have objects, make of the plan; `relatives` as Program says.
 [[nodiscard]] Program make_program(const Imported& imported, const std::vector<Choice>& choices,

@@ -108,7 +108,7 @@ int Family::Rep::compile_kernels(const OpenModel& open, const Sizes& sizes, int 
   const double start = steady_seconds();
   const Imported imported = bind_sizes(open, sizes);
   Chosen chosen = choose_known(imported);
-  if (get_cached_objects(imported, chosen, relatives()) > most) return 0;
+  if (missing_objects(imported, chosen, relatives()) > most) return 0;
   get_objects(imported, chosen, stop, relatives());
   for (const Choice& choice : chosen.choices)
     if (!choice.object.empty()) ahead.emplace(choice.symbol, choice.object);

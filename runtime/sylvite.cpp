@@ -33,7 +33,7 @@ CompiledModel answer_first(const OpenModel& model, const Imported& imported, dou
   if (!refusal.empty())
     log_line(LogLevel::info, "compile.first_answer = fast: the first run waits for the program: {}", refusal);
   Chosen chosen = choose_candidates(imported);
-  if (!refusal.empty() || get_cached_objects(imported, chosen) == 0) return ready(make(chosen, {}));
+  if (!refusal.empty() || missing_objects(imported, chosen) == 0) return ready(make(chosen, {}));
   auto first = std::make_unique<FirstAnswers>(
       model, imported, steady_seconds() - start,
       [make, chosen = std::move(chosen)](const std::stop_token& stop) { return make(chosen, stop); });

@@ -219,7 +219,7 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
   {
     const WithoutGil others_run;
     *capture = choose_captured(captured.graph, sizes, constants, captured.setup, captured.menu.get());
-    waits = !answers_first(*capture) || get_cached_objects(capture->imported, capture->chosen);
+    waits = !answers_first(*capture) || missing_objects(capture->imported, capture->chosen) == 0;
   }
   const Relatives relatives = up_to_date(captured, items, /*take_turns=*/waits);
   if (!waits) {

@@ -214,7 +214,7 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
   std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
                                      {"columns", problem.columns, problem.unit > 0}};
   for (std::size_t i = 0; i < ends.size(); ++i)
-    extents.push_back({ends[i].c_str(), problem.parts[i].end, problem.unit > 0});
+    extents.push_back({ends[i], problem.parts[i].end, problem.unit > 0});
   launch.entry = entry_name(fmt::format("concat_{}", problem.parts.size()), problem.is_open,
                             {problem.rows, problem.columns});
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,

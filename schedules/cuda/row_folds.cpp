@@ -226,6 +226,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
   operands.reserve(problem.operands.size());
   for (const CudaOperand& operand : problem.operands) operands.push_back(&operand);
   std::vector<DType> further;
+  further.reserve(problem.numbers.size());
   for (const CudaRowFoldsProblem::Number& number : problem.numbers) further.push_back(number.out);
   result.source.text += arguments_text(operands, extents, further) + functions_text(problem, vector);
   result.source.text += embedded::cuda_rows;
