@@ -157,7 +157,9 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   learn(*plan, machine);
   const Sizes beside = sizes_beside(model, sizes);
   // Kernels of images serve one and many; the others are compared where what is one stays one.
-  for (const Sizes& other : {with_two_for_one(model, beside), beside}) {
+  std::vector<Sizes> others = {with_two_for_one(model, beside)};
+  if (others[0] != beside) others.push_back(beside);
+  for (const Sizes& other : others) {
     for (const Sizes& each : comparisons(model, sizes, other)) {
       if (is_settled(*plan)) break;
       try {

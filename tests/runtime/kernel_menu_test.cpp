@@ -73,5 +73,19 @@ TEST_F(KernelMenuTest, ComparesAtEqualSizesWhereNamesMustAgree) {
   EXPECT_EQ(lowered, 2) << "what is known is not looked for again";
 }
 
+TEST_F(KernelMenuTest, LowersEachSizeOnceThoughNothingIsAlikeThere) {
+  ModelSizes model;
+  model.symbols = {{"rows", {1, 600, {20}}}};
+  int lowered = 0;
+  const auto lower = [&](const Sizes& sizes) {
+    ++lowered;
+    Graph other;
+    other.outputs = {other.add(Op::relu, {other.add_input("x", f32({sizes[0], 8}))})};
+    return load_graph(other, setup_).plan;
+  };
+  (void)menu_.serve(model, {20}, loaded(20).plan, setup_->machine, lower);
+  EXPECT_EQ(lowered, 1);
+}
+
 }  // namespace
 }  // namespace sylvite
