@@ -5,9 +5,9 @@
 
 #include <algorithm>
 
+#include "frontend/graph/pattern_mean.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
-#include "frontend/passes/pattern_mean.h"
 
 namespace sylvite {
 namespace {

@@ -1,9 +1,9 @@
 // Root mean square normalisation (Zhang and Sennrich, arXiv 1910.07467): x / sqrt(mean(x^2) + epsilon), then
 // a constant scale over the normalised dims.
 
+#include "frontend/graph/pattern_mean.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
-#include "frontend/passes/pattern_mean.h"
 
 namespace sylvite {
 namespace {

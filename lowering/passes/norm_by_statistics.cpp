@@ -3,11 +3,11 @@
 // What trains keeps both numbers of each row: one kernel may fold rows for them and work on what it holds then, instead of three
 // that read them.
 
-#include <cmath>
 #include <optional>
 #include <vector>
 
 #include "frontend/graph/copy.h"
+#include "frontend/graph/pattern_mean.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
@@ -21,16 +21,10 @@ struct Statistics {
   double epsilon = 0;
 };
 
-/// What `id` is the mean of along the last axis, which stays with extent 1; no_value: another value.
+/// What `id` is the mean of along the last axis; no_value: another value.
 ValueId mean_of(const Graph& graph, ValueId id) {
-  const Scaled mean = scaled(graph, id);
-  const Node* sum = producer_if(graph, mean.base, Op::reduce_sum);
-  if (sum == nullptr || sum->attributes.integer("keepdims") != 1) return no_value;
-  const Dims dims = graph.type(sum->inputs[0]).dims();
-  if (dims.empty()) return no_value;
-  const Dims last = {static_cast<std::int64_t>(dims.size()) - 1};
-  const bool divides = std::abs(mean.factor * static_cast<double>(dims.back()) - 1) < 1e-5;
-  return sum->attributes.integers("axes") == last && divides ? sum->inputs[0] : no_value;
+  const std::optional<Mean> mean = match_mean(graph, id);
+  return mean && mean->first_axis == graph.type(mean->of).rank() - 1 ? mean->of : no_value;
 }
 
 /// What an inverse deviation is of.

@@ -1,4 +1,4 @@
-#include "frontend/passes/pattern_mean.h"
+#include "frontend/graph/pattern_mean.h"
 
 #include <cmath>
 
