@@ -18,7 +18,7 @@ from ._native import (
 from ._native import version as __version__
 
 if TYPE_CHECKING:
-    from .torch_backend import explain
+    from .torch_explain import explain
     from .torch_export import from_torch
     from .torch_program import Handle, program
 
@@ -47,7 +47,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # torch is needed for these alone, and takes seconds to import.
     if name == "explain":
-        from .torch_backend import explain
+        from .torch_explain import explain
 
         return explain
     if name == "from_torch":
