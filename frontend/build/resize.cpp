@@ -79,6 +79,12 @@ std::vector<Tap> taps_at(const ResizeRule& rule, const ResizeAxis& axis, double 
   return taps;
 }
 
+/// Does every element stay what and where it is?
+bool is_unchanged(const ResizeRule& rule, const ResizeAxis& axis) {
+  const bool has_roi = rule.transform == "tf_crop_and_resize" && (axis.roi_start != 0 || axis.roi_end != 1);
+  return axis.from == axis.to && axis.scale == 1 && !has_roi;
+}
+
 double checked_position(const ResizeRule& rule, const ResizeAxis& axis, std::int64_t i) {
   const double position = source_position(rule, axis, static_cast<double>(i));
   if (!(std::abs(position) <= 1e15))
@@ -142,6 +148,8 @@ Sym size_table(GraphBuilder& b, const std::string& name, const ResizeRule& rule,
       other.from = numbers.at(0);
       other.to = numbers.at(1);
       other.scale = scale(static_cast<double>(other.from), static_cast<double>(other.to));
+      // What is no work is none there either, and an infinity times a weight of zero is NaN.
+      if (is_unchanged(rule, other)) throw UnsupportedError("an axis keeps its extent at these sizes");
       return make(rule, other);
     };
     readings.push_back({words + of_scale, {axis.from, axis.to}, at});
@@ -227,13 +235,11 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
     throw UnsupportedError("an axis is resized from {} to {} elements", size.from, size.to);
   // Few inputs make a small table, but each output's neighbours take time to find.
   x.builder().reserve_table({2, rule.mode == "nearest" ? 2 : std::max<std::int64_t>(size.from, 4), size.to});
-  const bool is_cropped = rule.transform == "tf_crop_and_resize";
-  const bool has_roi = is_cropped && (size.roi_start != 0 || size.roi_end != 1);
-  if (size.from == size.to && size.scale == 1 && !has_roi) return x;
+  if (is_unchanged(rule, size)) return x;
   const Sym y = rule.mode == "nearest"
                     ? gather(x, size_table(x.builder(), "nearest", rule, size, nearest_inputs), axis)
                     : interpolate_axis(x, axis, rule, size);
-  return is_cropped ? with_outside(y, axis, rule, size) : y;
+  return rule.transform == "tf_crop_and_resize" ? with_outside(y, axis, rule, size) : y;
 }
 
 }  // namespace sylvite

@@ -127,6 +127,22 @@ TEST(SymbolicPlan, MakesTheTablesOfResizesByTheirRules) {
   }
 }
 
+TEST(SymbolicPlan, HasNoPlanWhereAnAxisKeepsItsExtent) {
+  const MakeGraph graph_at = [](const Dims& at) {
+    Graph graph;
+    GraphBuilder b(graph);
+    const Sym x = b.input("x", DType::f32, {1, 4, at[0], at[1]});
+    const double scale = 61.0 / static_cast<double>(at[0]);
+    b.output(resize_axis(x, 2, ResizeRule{.mode = "cubic"}, {at[0], 61, scale}), "y");
+    return graph;
+  };
+  const std::vector<Dims> points = {{32, 48}, {96, 32}, {64, 128}, {128, 96}, {48, 112}, {80, 64}};
+  const auto symbolic = SymbolicPlan::of({{"lines", 1}, {"columns", 1}}, samples(graph_at, points));
+  ASSERT_TRUE(symbolic);
+  expect_lowered(*symbolic, {100, 80}, graph_at);
+  EXPECT_FALSE(symbolic->at({61, 80}, true)) << "nothing is resized there";
+}
+
 TEST(SymbolicPlan, HasNoPlanWhereATableEnds) {
   const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(names, samples());
   ASSERT_TRUE(symbolic);
