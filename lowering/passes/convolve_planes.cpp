@@ -162,14 +162,14 @@ class PlaneConvolver {
   [[nodiscard]] bool fits(const Graph& source, ValueId id, const Dims& dims) const {
     if (id == no_value) return false;
     if (source.type(id).dims() == dims) return planes_.contains(id) || !source.is_constant(id);
-    return source.type(id).element_count() == 1 || is_by_channel(source.type(id).dims(), dims);
+    return source.type(id).element_count() == 1 || is_by_channel(source.type(id), dims);
   }
 
-  static bool is_by_channel(const Dims& own, const Dims& dims) {
-    if (own.size() + 1 < dims.size()) return false;
-    const std::size_t channel = own.size() == dims.size() ? 1 : 0;
-    return own[channel] == dims[1] &&
-           std::ranges::count_if(own, [](std::int64_t extent) { return extent != 1; }) <= 1;
+  static bool is_by_channel(const TensorType& own, const Dims& dims) {
+    const Dims extents = own.dims();
+    if (extents.size() + 1 < dims.size()) return false;
+    const std::size_t channel = extents.size() == dims.size() ? 1 : 0;
+    return extents[channel] == dims[1] && own.element_count() == dims[1];
   }
 
   ValueId operand(GraphRewriter& rewriter, ValueId id, const Dims& dims) {

@@ -56,6 +56,14 @@ TEST(ConvolvePlanes, SignalsAndVolumesKeepTheirResults) {
   }
 }
 
+TEST(ConvolvePlanes, WhatDiffersByImageIsNotByChannel) {
+  Graph graph;
+  const ValueId conv =
+      volume_conv(graph, graph.add_input("x", f32({3, 2, 9})), {.x = {}, .window = {2}, .filters = 1});
+  graph.outputs = {graph.add(Op::sub, {conv, graph.add_input("means", f32({3, 1, 1}))})};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(ConvolvePlanes, FiltersOfSignalsMayBeComputedWhereTheyAreViews) {
   Graph graph;
   graph.outputs = {graph.add(

@@ -45,6 +45,17 @@ TEST(WorkAheadOfViews, IsDoneOnImagesThatLieWithChannelsInnermost) {
   expect_lowers_faithfully(graph);
 }
 
+TEST(WorkAheadOfViews, OneNumberHasNoColumns) {
+  Graph graph;
+  const auto sum = [&](const char* name) {
+    return graph.add(Op::reduce_sum, {graph.add_input(name, f32({5}))},
+                     {{"axes", Dims{0}}, {"keepdims", std::int64_t{0}}});
+  };
+  const ValueId both = graph.add(Op::add, {sum("x"), sum("y")});
+  graph.outputs = {graph.add(Op::gelu, {reshape(graph, both, {1})})};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(WorkAheadOfViews, IsDoneOnANormsResult) {
   Graph graph;
   const ValueId norm =
