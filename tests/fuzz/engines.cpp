@@ -9,6 +9,7 @@
 #include "lowering/plan/plan_interpreter.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/session.h"
+#include "tests/fuzz/check_sizes.h"
 #include "tests/fuzz/resize_graph.h"
 #include "tests/support/checked_passes.h"
 
@@ -177,8 +178,10 @@ Outcome check_case(const ModelCase& test, const std::vector<std::string>& names,
     for (const std::string& name : names) {
       engine = name;
       notes.text.clear();
+      const SizeCheck* const check = find_size_check(name);
       const std::string text =
-          difference(find_engine(name).run(graph, test.inputs, options, notes), expected);
+          check != nullptr ? check->run(test, options, notes)
+                           : difference(find_engine(name).run(graph, test.inputs, options, notes), expected);
       if (!text.empty()) return {"differs", fmt::format("{}: {}\n{}", name, text, notes.text)};
     }
   } catch (const std::exception& error) {

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "frontend/onnx/importer.h"
 #include "tests/fuzz/case_files.h"
+#include "tests/fuzz/check_sizes.h"
 #include "tests/fuzz/engines.h"
 #include "tests/fuzz/reduce_case.h"
 #include "tests/support/command_line.h"
@@ -45,7 +46,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("nodes", po::value(&arguments.nodes), "nodes of a model, on average");
   table.add_options()("engines", po::value(&arguments.engines),
                       "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune, "
-                      "open, evaluated, cuda");
+                      "open, evaluated, size-plans, sizes, cuda");
   table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
                       "folder of compiled kernels; a temporary one if not given");
@@ -64,7 +65,8 @@ class GraphFuzz {
  public:
   explicit GraphFuzz(const Arguments& arguments) : arguments_(arguments) {
     boost::split(engines_, arguments.engines, boost::is_any_of(","));
-    for (const std::string& name : engines_) (void)find_engine(name);
+    for (const std::string& name : engines_)
+      if (find_size_check(name) == nullptr) (void)find_engine(name);
     cache_ = arguments.cache.empty() ? own_cache_.emplace().path() : arguments.cache;
   }
 
