@@ -41,8 +41,11 @@ ModelCase load_case(const std::string& folder) {
   ModelCase test;
   if (!test.model.ParseFromString(read_file(folder + "/model.onnx")))
     throw ModelError("{}/model.onnx does not parse", folder);
+  const bool is_of_backend_tests = std::filesystem::exists(folder + "/test_data_set_0");
   for (int i = 0; i < test.model.graph().input_size(); ++i)
-    test.inputs.push_back(read_tensor(fmt::format("{}/input_{}.npy", folder, i)));
+    test.inputs.push_back(read_tensor(is_of_backend_tests
+                                          ? fmt::format("{}/test_data_set_0/input_{}.pb", folder, i)
+                                          : fmt::format("{}/input_{}.npy", folder, i)));
   return test;
 }
 

@@ -10,6 +10,7 @@
 namespace sylvite::fuzz {
 
 void save_case(const std::string& folder, const ModelCase& test, const Expectation& expected);
+/// Also the first data set of an ONNX backend test.
 [[nodiscard]] ModelCase load_case(const std::string& folder);
 
 /// For people: a line per node, and what the inputs and weights are.
