@@ -3,6 +3,8 @@
 #include <spdlog/logger.h>
 #include <spdlog/sinks/stdout_sinks.h>
 
+#include <atomic>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "base/words.h"
@@ -11,9 +13,9 @@ namespace sylvite {
 namespace {
 
 struct Log {
-  LogLevel least = LogLevel::off;
-  bool as_json = false;
-  spdlog::logger logger{"sylvite"};
+  std::atomic<LogLevel> least = LogLevel::off;
+  std::atomic<bool> as_json = false;
+  spdlog::logger logger{"sylvite", std::make_shared<spdlog::sinks::stderr_sink_mt>()};
 };
 
 Log& log() {
@@ -35,7 +37,6 @@ std::string json_line(LogLevel level, const std::string& text) {
 void set_up_log(LogLevel least, bool as_json) {
   log().least = least;
   log().as_json = as_json;
-  log().logger.sinks() = {std::make_shared<spdlog::sinks::stderr_sink_mt>()};
   log().logger.set_pattern(as_json ? "%v" : "sylvite: %l: %v");
   log().logger.set_level(spdlog_levels[static_cast<std::size_t>(least)]);
 }

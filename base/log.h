@@ -11,7 +11,7 @@
 namespace sylvite {
 
 /// From now on messages of `least` and above are written: as "sylvite: LEVEL: TEXT", or with `as_json` as a line
-/// {"log":"LEVEL","message":"TEXT"}. Not while other threads log.
+/// {"log":"LEVEL","message":"TEXT"}. Thread safe.
 void set_up_log(LogLevel least, bool as_json);
 
 /// For messages that are dear to make.

@@ -147,6 +147,7 @@ PyObject* compile_model(PyObject* /*module*/, PyObject* arguments) {
     PyObject* settings = nullptr;
     if (PyArg_ParseTuple(arguments, "UO!", &path, &PyDict_Type, &settings) == 0) throw PythonError();
     const CompileOptions options = read_settings(settings);
+    set_up_log_of(options);
     const std::string file = to_text(path);
     Model made;
     {

@@ -395,8 +395,11 @@ void add_program_types(PyObject* module) {
 }
 
 PyObject* make_setup_object(PyObject* /*module*/, PyObject* settings) {
-  return guarded(
-      [&] { return SetupObject::make(setup_type(), make_setup(read_settings(settings))).release(); });
+  return guarded([&] {
+    const CompileOptions options = read_settings(settings);
+    set_up_log_of(options);
+    return SetupObject::make(setup_type(), make_setup(options)).release();
+  });
 }
 
 PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {

@@ -1,6 +1,8 @@
 #include "python/native/settings.h"
 
+#include "base/log.h"
 #include "base/size_range.h"
+#include "runtime/setup.h"
 
 namespace sylvite::python {
 namespace {
@@ -43,6 +45,12 @@ CompileOptions read_settings(PyObject* settings) {
   if (PyObject* states = find(settings, "states")) options.import.states = texts_by_name(states);
   if (PyObject* command = find(settings, "worker_command")) options.worker_command = to_text(command);
   return options;
+}
+
+void set_up_log_of(const CompileOptions& options) {
+  const LogLevel level = resolve_settings(options).config().log_level;
+  if (level != LogLevel::warning)
+    set_up_log(level, /*as_json=*/false);  // warnings are reports' and Python's own
 }
 
 Ref report_object(const CompileReport& report) {

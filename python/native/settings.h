@@ -11,6 +11,9 @@ namespace sylvite::python {
 /// that cannot be read.
 [[nodiscard]] CompileOptions read_settings(PyObject* settings);
 
+/// From now on the process says on stderr what log.level, where it is not the usual one, lets through.
+void set_up_log_of(const CompileOptions& options);
+
 /// Every field of the report, by its name.
 [[nodiscard]] Ref report_object(const CompileReport& report);
 

@@ -219,6 +219,14 @@ class Reports(WithFolder):
         with self.assertRaisesRegex(sylvite.Error, "--nothing"):
             model.explain("--nothing")
 
+    def test_the_log_says_what_it_is_asked_for(self):
+        path = save(self.folder.name, [oh.make_node("Relu", ["x"], ["y"])], [("x", F32, [4])], [("y", F32, [4])])
+        program = "import sys, sylvite; sylvite.compile(sys.argv[1], options={'log.level': sys.argv[2]}, first_answer='best')"
+        said = {level: subprocess.run([sys.executable, "-c", program, path, level], capture_output=True, text=True,
+                                      check=True).stderr for level in ("warning", "info")}
+        self.assertEqual(said["warning"], "")
+        self.assertIn("sylvite: info: import: ", said["info"])
+
     def test_the_command(self):
         done = subprocess.run([sys.executable, "-m", "sylvite", "--version"], capture_output=True, text=True, check=True)
         self.assertEqual(done.stdout.split(), ["sylvite", sylvite.__version__])
