@@ -21,6 +21,7 @@
 #include "frontend/graph/pass_runner.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/model_facts.h"
+#include "frontend/values/size_facts.h"
 #include "lowering/plan/plan.h"
 #include "runtime/program.h"
 #include "runtime/setup.h"
@@ -62,6 +63,7 @@ struct Imported {
   Graph transformed;                     ///< after passes
   std::vector<PassReport> passes;
   std::shared_ptr<const Plan> plan;
+  SizeFacts facts = {};  ///< what the import decided by the sizes
   CompileReport report;  ///< so far
 };
 

@@ -152,7 +152,9 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
   {
     const Stopwatch watch(imported.report.import_seconds);
     const double start = steady_seconds();
+    NotedSizeFacts facts;
     ImportedModel model = import();
+    imported.facts = facts.take();
     imported.graph = std::move(model.graph);
     imported.host = std::move(model.host);
     if (model.growth) imported.room = {*model.growth, model.grown_inputs};
@@ -178,7 +180,7 @@ std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& size
   fixed.menu = nullptr;
   fixed.plans = nullptr;
   const Imported imported = bind_sizes(fixed, sizes);
-  if (imported.host == nullptr && !imported.room) model.plans->learn(sizes, imported.plan);
+  if (imported.host == nullptr && !imported.room) model.plans->learn(sizes, imported.plan, imported.facts);
   return imported.plan;
 }
 
@@ -189,7 +191,7 @@ void take_open_kernels(const OpenModel& model, Imported& imported) {
   imported.plan = model.menu->serve(model.parsed.sizes, imported.sizes, fixed, model.setup->machine,
                                     [&](const Sizes& sizes) { return learn_plan(model, sizes); });
   if (imported.host != nullptr || imported.room) return;
-  model.plans->learn(imported.sizes, fixed);
+  model.plans->learn(imported.sizes, fixed, imported.facts);
   const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
   try {
     if (wanted) (void)learn_plan(model, *wanted);

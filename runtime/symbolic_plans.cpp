@@ -43,13 +43,15 @@ std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
 
 SymbolicPlans::SymbolicPlans(const ModelSizes& model) : symbols_(model.symbols), names_(fit_symbols(model)) {}
 
-void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan) {
+void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts) {
   constexpr std::size_t samples_kept = 16;
   asked_.insert(sizes);
-  Group& group = groups_[plan_structure(*plan)];
+  const std::string decisions = decisions_text(facts);
+  Group& group = groups_[plan_structure(*plan) + decisions];
+  group.decisions = decisions;
   const auto is_known = [&](const PlanSample& sample) { return sample.sizes == sizes; };
   if (group.samples.size() == samples_kept || std::ranges::any_of(group.samples, is_known)) return;
-  group.samples.push_back({sizes, plan});
+  group.samples.push_back({sizes, plan, std::move(facts)});
   group.plan = SymbolicPlan::of(names_, group.samples);
 }
 
@@ -91,14 +93,18 @@ bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
 }
 
 std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) const {
-  const Group* only = nullptr;
-  for (const auto& [structure, group] : groups_) {
-    if (!group.is_between(sizes)) continue;
-    if (only != nullptr) return nullptr;  // the model has either structure
-    only = &group;
-  }
-  if (only == nullptr || !only->plan) return nullptr;
-  std::optional<Plan> plan = only->plan->at(sizes, reuse_memory);
+  std::vector<const Group*> between;
+  for (const auto& [structure, group] : groups_)
+    if (group.is_between(sizes)) between.push_back(&group);
+  const auto decides_alike = [&](const Group* group) {
+    return group->plan && group->plan->decides_alike(sizes);
+  };
+  const auto found = std::ranges::find_if(between, decides_alike);
+  if (found == between.end()) return nullptr;
+  // Where two are left, the model has either structure.
+  const auto is_possible = [&](const Group* group) { return group->decisions == (*found)->decisions; };
+  if (std::ranges::count_if(between, is_possible) > 1) return nullptr;
+  std::optional<Plan> plan = (*found)->plan->at(sizes, reuse_memory);
   return plan ? std::make_shared<const Plan>(std::move(*plan)) : nullptr;
 }
 

@@ -21,8 +21,8 @@ class SymbolicPlans {
  public:
   explicit SymbolicPlans(const ModelSizes& model);
 
-  /// The model has this plan at these sizes.
-  void learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan);
+  /// The model has this plan at these sizes, of an import with these facts.
+  void learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts = {});
   /// Sizes at which a plan would tell most of those around `sizes`: a corner of the range of sizes that may have the same
   /// kernels, each once; nullopt when all were asked for.
   [[nodiscard]] std::optional<Sizes> wanted(const Sizes& sizes);
@@ -32,8 +32,9 @@ class SymbolicPlans {
   [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory) const;
 
  private:
-  /// Plans of one structure.
+  /// Plans of one structure, of imports that decided the same.
   struct Group {
+    std::string decisions;
     std::vector<PlanSample> samples;
     std::optional<SymbolicPlan> plan;
     [[nodiscard]] bool is_between(const Sizes& sizes) const;
@@ -41,7 +42,7 @@ class SymbolicPlans {
 
   std::vector<SizeSymbol> symbols_;
   std::vector<FitSymbol> names_;
-  std::unordered_map<std::string, Group> groups_;  ///< by structure
+  std::unordered_map<std::string, Group> groups_;  ///< by structure and decisions
   std::set<Sizes> asked_;                          ///< learned, or wanted before
 };
 

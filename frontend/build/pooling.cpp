@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/build/normalization.h"
+#include "frontend/values/size_facts.h"
 
 namespace sylvite {
 namespace {
@@ -68,12 +69,18 @@ PlacedMax max_along(const PlacedMax& map, int axis, std::int64_t taps, std::int6
 Dims ceil_extension(const MapWindow& window, const Dims& spatial) {
   Dims extension(window.rank(), 0);
   for (std::size_t i = 0; i < window.rank(); ++i) {
-    const std::int64_t padded = spatial[i] + window.pads[i] + window.pads[i + window.rank()];
-    const std::int64_t reach = padded - window.extent(i);
-    if (reach < 0) continue;
-    std::int64_t last = (reach + window.strides[i] - 1) / window.strides[i];
-    if (last * window.strides[i] >= spatial[i] + window.pads[i]) --last;
-    extension[i] = std::max<std::int64_t>(last * window.strides[i] + window.extent(i) - padded, 0);
+    const std::int64_t low = window.pads[i], high = window.pads[i + window.rank()];
+    const std::int64_t stride = window.strides[i], width = window.extent(i);
+    const auto extension_at = [low, high, stride, width](const Dims& extent) {
+      const std::int64_t padded = extent[0] + low + high;
+      if (padded < width) return Dims{0};
+      std::int64_t last = (padded - width + stride - 1) / stride;
+      if (last * stride >= extent[0] + low) --last;
+      return Dims{std::max<std::int64_t>(last * stride + width - padded, 0)};
+    };
+    const std::string rule =
+        fmt::format("last window of {}, stride {}, pads {} and {}", width, stride, low, high);
+    extension[i] = decide_by_sizes(rule, {spatial[i]}, extension_at)[0];
   }
   return extension;
 }

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/values/size_facts.h"
 
 namespace sylvite {
 namespace {
@@ -121,7 +122,9 @@ std::vector<std::int64_t> split_sizes(ImportContext& c, std::int64_t extent) {
   if (count < 1 || count > 65'536) throw ModelError("{} parts are asked for", count);
   const std::int64_t size = ceil_div(extent, count);
   std::vector<std::int64_t> sizes(static_cast<std::size_t>(count), size);
-  sizes.back() = extent - size * (count - 1);
+  const auto lack_at = [count](const Dims& all) { return Dims{ceil_div(all[0], count) * count - all[0]}; };
+  sizes.back() =
+      size - decide_by_sizes(fmt::format("what the last of {} parts lacks", count), {extent}, lack_at)[0];
   return sizes;
 }
 
@@ -156,7 +159,38 @@ SliceBounds slice_bounds(ImportContext& c, int rank) {
   return bounds;
 }
 
+/// One axis of a slice: from where, how many, how far apart.
+struct SliceAxis {
+  std::int64_t start = 0, size = 0, step = 1;
+};
+
 /// numpy slicing: bounds beyond the extent are cut to it.
+SliceAxis cut_slice(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step) {
+  const auto cut = [&](std::int64_t bound) {
+    if (bound < 0) bound = bound < -extent ? -1 - extent : bound;
+    if (bound < 0) bound += extent;
+    return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
+                    : std::clamp<std::int64_t>(bound, -1, extent - 1);
+  };
+  const std::int64_t first = cut(start);
+  const std::int64_t distance = step > 0 ? cut(end) - first : first - cut(end);
+  const std::int64_t size = distance <= 0 ? 0 : ceil_div(distance, step > 0 ? step : -step);
+  return {size == 0 ? 0 : first, size, size <= 1 ? 1 : step};
+}
+
+/// What makes a slice's numbers other expressions of the sizes: where its bounds lie, and what its steps leave over.
+void note_slice(std::int64_t extent, std::int64_t start, std::int64_t end, std::int64_t step) {
+  const auto cases_at = [step](const Dims& numbers) {
+    const auto side = [&](std::int64_t bound) -> std::int64_t {
+      if (bound < 0) return bound < -numbers[0] ? -2 : -1;
+      return bound > numbers[0] ? 1 : 0;
+    };
+    const SliceAxis all = cut_slice(numbers[0], numbers[1], numbers[2], step > 0 ? 1 : -1);
+    return Dims{side(numbers[1]), side(numbers[2]), std::min<std::int64_t>(all.size, 2), all.size % step};
+  };
+  (void)decide_by_sizes(fmt::format("slice by {}", step), {extent, start, end}, cases_at);
+}
+
 void slice_op(ImportContext& c) {
   const Sym x = c.input(0);
   const SliceBounds bounds = slice_bounds(c, x.rank());
@@ -166,22 +200,14 @@ void slice_op(ImportContext& c) {
   Dims steps(dims.size(), 1);
   for (std::size_t i = 0; i < bounds.starts.size(); ++i) {
     const auto axis = static_cast<std::size_t>(normalize_axis(bounds.axes[i], x.rank()));
-    const std::int64_t extent = dims[axis];
     const std::int64_t step =
         std::clamp<std::int64_t>(bounds.steps[i], -(std::int64_t{1} << 40), std::int64_t{1} << 40);
     if (step == 0) throw ModelError("a step is 0");
-    const auto cut = [&](std::int64_t bound) {
-      if (bound < 0) bound = bound < -extent ? -1 - extent : bound;
-      if (bound < 0) bound += extent;
-      return step > 0 ? std::clamp<std::int64_t>(bound, 0, extent)
-                      : std::clamp<std::int64_t>(bound, -1, extent - 1);
-    };
-    const std::int64_t start = cut(bounds.starts[i]);
-    const std::int64_t distance = step > 0 ? cut(bounds.ends[i]) - start : start - cut(bounds.ends[i]);
-    const std::int64_t stride = step > 0 ? step : -step;
-    sizes[axis] = distance <= 0 ? 0 : ceil_div(distance, stride);
-    starts[axis] = sizes[axis] == 0 ? 0 : start;
-    steps[axis] = sizes[axis] <= 1 ? 1 : step;
+    note_slice(dims[axis], bounds.starts[i], bounds.ends[i], step);
+    const SliceAxis cut = cut_slice(dims[axis], bounds.starts[i], bounds.ends[i], step);
+    starts[axis] = cut.start;
+    sizes[axis] = cut.size;
+    steps[axis] = cut.step;
   }
   if (sizes == dims && steps == Dims(dims.size(), 1)) return c.output(x);
   c.output(c.builder().add(Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}}));

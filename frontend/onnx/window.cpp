@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/values/size_facts.h"
 
 namespace sylvite {
 namespace {
@@ -11,12 +12,18 @@ namespace {
 /// SAME_LOWER.
 void resolve_same_pads(MapWindow& window, const Dims& spatial, bool is_lower) {
   for (std::size_t axis = 0; axis < window.rank(); ++axis) {
-    const std::int64_t outputs = (spatial[axis] + window.strides[axis] - 1) / window.strides[axis];
-    const std::int64_t needed = (outputs - 1) * window.strides[axis] + window.extent(axis);
-    const std::int64_t total = std::max<std::int64_t>(needed - spatial[axis], 0);
-    const std::int64_t begin = is_lower ? (total + 1) / 2 : total / 2;
-    window.pads[axis] = begin;
-    window.pads[axis + window.rank()] = total - begin;
+    const std::int64_t stride = window.strides[axis], reach = window.extent(axis);
+    const auto pads_at = [stride, reach, is_lower](const Dims& extent) {
+      const std::int64_t outputs = (extent[0] + stride - 1) / stride;
+      const std::int64_t total = std::max<std::int64_t>((outputs - 1) * stride + reach - extent[0], 0);
+      const std::int64_t begin = is_lower ? (total + 1) / 2 : total / 2;
+      return Dims{begin, total - begin};
+    };
+    const std::string rule =
+        fmt::format("{} pads of windows of {}, stride {}", is_lower ? "lower" : "upper", reach, stride);
+    const Dims pads = decide_by_sizes(rule, {spatial[axis]}, pads_at);
+    window.pads[axis] = pads[0];
+    window.pads[axis + window.rank()] = pads[1];
   }
 }
 

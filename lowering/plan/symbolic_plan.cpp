@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "frontend/graph/bind_symbols.h"
-#include "frontend/values/size_table.h"
 #include "lowering/plan/join_bodies.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/open_kernel.h"
@@ -66,6 +65,7 @@ class SymbolicPlan::Joiner {
       join_ports(&Plan::outputs);
       join_ports(&Plan::states);
       for (std::size_t i = 0; i < first.weights.size(); ++i) add_weight(i);
+      add_decisions();
     } catch (const NotJoined&) {
       return std::nullopt;
     }
@@ -155,42 +155,20 @@ class SymbolicPlan::Joiner {
     result_.plan_.weights[i] = longest;
     const bool are_first_bytes =
         std::ranges::all_of(samples_, [&](const PlanSample& sample) { return begins(longest, at(sample)); });
-    if (!are_first_bytes && !add_rule(i, added)) throw NotJoined();
+    if (are_first_bytes) return;
+    std::vector<Tensor> all_tables;
+    all_tables.reserve(samples_.size());
+    for (const PlanSample& sample : samples_) all_tables.push_back(at(sample));
+    added.table = fit_table(all_tables, fit_);
+    if (!added.table) throw NotJoined();
   }
 
-  /// The rule by which all samples have this weight; false where there is none.
-  bool add_rule(std::size_t i, SymbolicWeight& added) {
-    std::vector<TableReadings> tables;
-    for (const PlanSample& sample : samples_) {
-      tables.push_back(readings_of(sample.plan->weights[i]));
-      if (tables.back() == nullptr) return false;
-    }
-    for (const TableReading& reading : *tables[0]) {
-      std::optional<std::vector<Extent>> numbers = numbers_of(tables, reading);
-      if (!numbers) continue;
-      added.numbers = std::move(*numbers);
-      added.make = reading.make;
-      return true;
-    }
-    return false;
-  }
-
-  /// Of tables that can all be read by the rule of `reading`.
-  std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& tables,
-                                                const TableReading& reading) {
-    std::vector<Dims> numbers(reading.numbers.size());  // of each sample
-    for (const TableReadings& table : tables) {
-      const auto same = std::ranges::find(*table, reading.rule, &TableReading::rule);
-      if (same == table->end()) return std::nullopt;
-      for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].push_back(same->numbers.at(i));
-    }
-    std::vector<Extent> result;
-    for (const Dims& values : numbers) {
-      const std::optional<Extent> found = fit_.of(values);
-      if (!found) return std::nullopt;
-      result.push_back(*found);
-    }
-    return result;
+  void add_decisions() {
+    std::vector<const SizeFacts*> facts;
+    for (const PlanSample& sample : samples_) facts.push_back(&sample.facts);
+    std::optional<SizeDecisions> found = SizeDecisions::of(facts, fit_);
+    if (!found) throw NotJoined();
+    result_.decisions_ = *std::move(found);
   }
 
   const std::vector<PlanSample>& samples_;
@@ -206,7 +184,10 @@ class SymbolicPlan::Maker {
     for (std::size_t i = 0; i < sizes.size(); ++i) values_[symbolic.names_[i]] = sizes[i];
   }
 
+  [[nodiscard]] bool decides_alike() const { return symbolic_.decisions_.hold_at(values_); }
+
   [[nodiscard]] Plan make(bool reuse_memory) {
+    if (!decides_alike()) throw UnsupportedError("an import would decide otherwise at these sizes");
     Plan plan = symbolic_.plan_;
     for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
       const SymbolicKernel& kernel = symbolic_.kernels_[i];
@@ -245,8 +226,8 @@ class SymbolicPlan::Maker {
 
   void set_weight(Tensor& weight, const SymbolicWeight& symbolic) const {
     const Dims dims = at_sizes(symbolic.dims);
-    if (symbolic.make) {
-      weight = symbolic.make(at_sizes(symbolic.numbers)).reshaped(dims);
+    if (symbolic.table) {
+      weight = symbolic.table->at(values_).reshaped(dims);
       return;
     }
     if (dims == weight.dims()) return;
@@ -273,11 +254,15 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory) const
   }
 }
 
+bool SymbolicPlan::decides_alike(const Dims& sizes) const {
+  return Maker(*this, sizes).decides_alike();
+}
+
 void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit) {
   for (std::size_t i = 0; i < samples[0].plan->launches.size(); ++i) {
     std::vector<const Graph*> bodies;
     bodies.reserve(samples.size());
-    for (const auto& [sizes, plan] : samples)
+    for (const auto& [sizes, plan, facts] : samples)
       bodies.push_back(&plan->kernels.at(static_cast<std::size_t>(plan->launches.at(i).kernel)).body);
     (void)joined_body(bodies, fit);
   }

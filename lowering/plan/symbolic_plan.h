@@ -2,14 +2,15 @@
 // A plan whose numbers are expressions of a model's sizes, found by comparing plans that were lowered at different sizes: no
 // pass of lowering needs to know of symbols.
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lowering/plan/extent_fit.h"
+#include "lowering/plan/fitted_table.h"
 #include "lowering/plan/plan.h"
+#include "lowering/plan/size_decisions.h"
 
 namespace sylvite {
 
@@ -17,6 +18,7 @@ namespace sylvite {
 struct PlanSample {
   Dims sizes;
   std::shared_ptr<const Plan> plan;
+  SizeFacts facts = {};  ///< of its import
 };
 
 /// Thread safety: const use only.
@@ -24,13 +26,16 @@ class SymbolicPlan {
  public:
   /// nullopt where the samples are too few (see ExtentFit), differ in more than numbers, or have a number that is no
   /// polynomial of the sizes. Weights are equal, or the first bytes of the longest, or tables of one rule (size_table.h).
-  /// REQUIRES a sample at least.
+  /// REQUIRES a sample at least, and equal decisions_text of all.
   [[nodiscard]] static std::optional<SymbolicPlan> of(const std::vector<FitSymbol>& symbols,
                                                       const std::vector<PlanSample>& samples);
 
-  /// The plan at these sizes, verified, with places as lower() gives them; nullopt where there is none. Whether the model
-  /// has this plan there is for the caller to know: between the sizes of the samples it has.
+  /// The plan at these sizes, verified, with places as lower() gives them; nullopt where there is none, as where an import would
+  /// decide something else. Whether the model has this plan there is else for the caller to know: between the sizes of the samples
+  /// it has.
   [[nodiscard]] std::optional<Plan> at(const Dims& sizes, bool reuse_memory) const;
+  /// Would an import at these sizes decide as those of the samples did?
+  [[nodiscard]] bool decides_alike(const Dims& sizes) const;
 
  private:
   struct SymbolicKernel {
@@ -45,9 +50,7 @@ class SymbolicPlan {
   };
   struct SymbolicWeight {
     std::vector<Extent> dims;
-    std::vector<Extent> numbers;  ///< of the rule that makes it
-    std::function<Tensor(const Dims&)> make =
-        {};  ///< none: it is the first bytes of the longest of the samples
+    std::optional<FittedTable> table;  ///< none: it is the first bytes of the longest of the samples
   };
   class Joiner;
   class Maker;
@@ -58,6 +61,7 @@ class SymbolicPlan {
   std::vector<SymbolicBuffer> buffers_;
   std::vector<Extent> trips_;  ///< per loop
   std::vector<SymbolicWeight> weights_;
+  SizeDecisions decisions_;
 };
 
 /// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common.
@@ -69,7 +73,7 @@ void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit);
 [[nodiscard]] std::string difference_of(const Plan& a, const Plan& b);
 /// Is it the first bytes of `longest`? Asks for bytes only where they are not the same tensor's.
 [[nodiscard]] bool begins(const Tensor& longest, const Tensor& beginning);
-/// What plans must have in common to be one symbolic plan, as text.
+/// What plans must have in common to be one symbolic plan, as text, beside the decisions of their imports.
 [[nodiscard]] std::string plan_structure(const Plan& plan);
 
 }  // namespace sylvite

@@ -48,7 +48,7 @@ class Samples {
   }
   const std::string& structure_at(const Sizes& sizes) {
     std::string& text = structures_[sizes];
-    if (text.empty()) text = plan_structure(*at(sizes).plan);
+    if (text.empty()) text = plan_structure(*at(sizes).plan) + decisions_text(at(sizes).facts);
     return text;
   }
   [[nodiscard]] const ModelSizes& sizes() const { return model_.parsed.sizes; }
@@ -70,7 +70,8 @@ class BoxPlans {
     if (counts.size() == 1) return;
     std::vector<PlanSample> alike;
     for (const Sizes& sizes : grid.points())
-      if (samples.structure_at(sizes) == structure_) alike.push_back({sizes, samples.at(sizes).plan});
+      if (samples.structure_at(sizes) == structure_)
+        alike.push_back({sizes, samples.at(sizes).plan, samples.at(sizes).facts});
     symbolic_ = SymbolicPlan::of(fit_symbols(samples.sizes()), alike);
   }
 
@@ -160,6 +161,7 @@ class BoxCover {
     ExtentFit fit(fit_symbols(samples_.sizes()), grid_.points(),
                   grid_.is_whole() ? 0 : ExtentFit::usual_confirming);
     suggest_extents(points, fit);
+    check_decisions(fit);
     ExportedProgram program =
         export_program(fit, cases, grid_.greatest(), symbols_of(*built), place_(*built));
     program.box = box_;
@@ -167,6 +169,21 @@ class BoxCover {
              describe(samples_.sizes(), box_.low), describe(samples_.sizes(), box_.high),
              describe(samples_.sizes(), wanted));
     return {std::move(program), std::move(built)};
+  }
+
+  /// Throws UnsupportedError where an import at some size of the box would decide otherwise than those at the points did.
+  void check_decisions(ExtentFit& fit) {
+    std::vector<const SizeFacts*> facts;
+    for (const Sizes& sizes : grid_.points()) facts.push_back(&samples_.at(sizes).facts);
+    const std::string text = decisions_text(*facts[0]);
+    const auto is_alike = [&](const SizeFacts* each) { return decisions_text(*each) == text; };
+    const std::optional<SizeDecisions> decisions =
+        std::ranges::all_of(facts, is_alike) ? SizeDecisions::of(facts, fit) : std::nullopt;
+    const auto holds_in_box = [&](const std::vector<std::string>& symbols, const auto& holds) {
+      return holds_at_all(samples_.sizes(), box_, symbols, holds);
+    };
+    if (!decisions || !decisions->all_of(holds_in_box))
+      throw UnsupportedError("pads, bounds of slices or the like follow another rule at other sizes");
   }
 
   [[nodiscard]] bool is_covered(const Sizes& sizes) const {

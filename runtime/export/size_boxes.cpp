@@ -56,6 +56,32 @@ std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size
          static_cast<std::int64_t>(std::floor(steps * part)) * model.symbols[axis].range.multiple;
 }
 
+bool holds_at_all(const ModelSizes& model, const SizeBox& box, const std::vector<std::string>& symbols,
+                  const std::function<bool(const SymbolValues&)>& holds) {
+  std::vector<std::size_t> axes;
+  SymbolValues sizes;
+  for (std::size_t i = 0; i < model.symbols.size(); ++i) {
+    const std::string& name = model.symbols[i].name;
+    if (std::ranges::find(symbols, name) == symbols.end()) continue;
+    axes.push_back(i);
+    sizes[name] = box.low[i];
+  }
+  while (holds(sizes)) {
+    std::size_t next = 0;
+    for (; next < axes.size(); ++next) {  // as a number that is counted up
+      const SizeSymbol& symbol = model.symbols[axes[next]];
+      std::int64_t& size = sizes[symbol.name];
+      if (size < box.high[axes[next]]) {
+        size += symbol.range.multiple;
+        break;
+      }
+      size = box.low[axes[next]];
+    }
+    if (next == axes.size()) return true;
+  }
+  return false;
+}
+
 SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
   std::vector<std::vector<std::int64_t>> nodes_of;
   for (std::size_t axis = 0; axis < box.low.size(); ++axis) {

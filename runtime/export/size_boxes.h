@@ -2,10 +2,13 @@
 // Ranges of sizes in boxes, and at which of them a model is looked at to know it in a whole box.
 
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "frontend/onnx/model_sizes.h"
+#include "sylvite/extent.h"
 
 namespace sylvite {
 
@@ -25,6 +28,11 @@ struct SizeBox {
 /// The size `part` of the way from low to high along an axis, 0 <= part <= 1.
 [[nodiscard]] std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size_t axis,
                                         double part);
+
+/// Is it so at every size of the box that these symbols may have?
+[[nodiscard]] bool holds_at_all(const ModelSizes& model, const SizeBox& box,
+                                const std::vector<std::string>& symbols,
+                                const std::function<bool(const SymbolValues&)>& holds);
 
 /// A grid of at most three sizes a symbol, and a few sizes more, which must confirm what the grid says. Where a symbol has
 /// three sizes or fewer in the box, it has all of them.

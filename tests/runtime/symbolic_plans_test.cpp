@@ -52,6 +52,20 @@ TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
   EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "passes may treat even lengths in another way";
 }
 
+TEST(SymbolicPlans, SizesForWhichAnImportDecidesOtherwiseAreOthers) {
+  const auto facts = [](const Sizes& sizes) {
+    const auto remainder = [](const Dims& all) { return Dims{all[0] % 3}; };
+    return SizeFacts{{"remainder", {sizes[1]}, remainder(Dims{sizes[1]}), remainder}};
+  };
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 18}, {8, 510}, {3, 99}, {2, 510}, {5, 42}, {7, 333}})
+    plans.learn(sizes, plan_at(sizes), facts(sizes));
+  EXPECT_NE(plans.at({4, 75}, true), nullptr);
+  EXPECT_EQ(plans.at({4, 77}, true), nullptr) << "no sample leaves 2";
+  for (const Sizes& sizes : {Sizes{2, 20}, {8, 500}}) plans.learn(sizes, plan_at(sizes), facts(sizes));
+  EXPECT_NE(plans.at({4, 75}, true), nullptr) << "those that leave 2 say nothing of it";
+}
+
 TEST(SymbolicPlans, SaysNothingWhereTheModelHasOtherPlansNearby) {
   SymbolicPlans plans(model());
   for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {2, 512}, {5, 41}, {7, 333}})

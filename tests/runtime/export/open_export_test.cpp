@@ -231,6 +231,34 @@ TEST_F(OpenExport, ImagesMayHaveAnySize) {
   expect_outputs(runs, outputs, options);
 }
 
+TEST_F(OpenExport, SizesThatArePaddedInAnotherWayHaveOtherPrograms) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 4, 1});
+  graph.mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(2)
+      ->set_dim_param("n");
+  onnx::NodeProto& node = add_node(graph, "MaxPool", {"x"}, {"y"});
+  onnx::AttributeProto& pads = *node.add_attribute();
+  pads.set_name("auto_pad");
+  pads.set_type(onnx::AttributeProto::STRING);
+  pads.set_s("SAME_UPPER");
+  set_integers(node, "kernel_shape", {2});
+  set_integers(node, "strides", {3});
+  add_output(graph, "y");
+  const CompileOptions options = this->options("n=17..29");
+  exported(model.SerializeAsString(), options);
+  std::vector<GivenRun> runs;
+  for (std::int64_t size = 17; size <= 29; ++size)
+    runs.push_back({false, {size}, {sample_tensor(DType::f32, {1, 4, size})}});
+  std::string outputs;
+  EXPECT_THAT(run(runs, 10, outputs), HasSubstr("0 bytes more\n"));
+  expect_outputs(runs, outputs, options);
+}
+
 TEST_F(OpenExport, ImagesHaveAProgramForEachSize) {
   const CompileOptions options = this->options("batch=1..3@1,side=16..32%16@32");
   exported(image_model("side", "side", {1}), options);

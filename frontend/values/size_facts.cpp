@@ -1,0 +1,35 @@
+#include "frontend/values/size_facts.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+namespace sylvite {
+namespace {
+
+thread_local NotedSizeFacts* noted = nullptr;
+
+}  // namespace
+
+NotedSizeFacts::NotedSizeFacts() : before_(std::exchange(noted, this)) {}
+
+NotedSizeFacts::~NotedSizeFacts() {
+  noted = before_;
+}
+
+Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide) {
+  Dims decision = decide(numbers);
+  if (noted != nullptr)
+    noted->facts_.push_back({std::move(rule), std::move(numbers), decision, std::move(decide)});
+  return decision;
+}
+
+std::string decisions_text(const SizeFacts& facts) {
+  std::string text;
+  for (const SizeFact& fact : facts)
+    text += fmt::format("{}: {}\n", fact.rule, fmt::join(fact.decision, " "));
+  return text;
+}
+
+}  // namespace sylvite

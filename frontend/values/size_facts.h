@@ -1,0 +1,44 @@
+#pragma once
+// What an import decided by a model's sizes: at other sizes, the rule tells whether an import would decide the same.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "sylvite/types.h"
+
+namespace sylvite {
+
+struct SizeFact {
+  std::string rule;  ///< equal rules decide the same of equal numbers
+  Dims numbers;      ///< extents of the model
+  Dims decision;
+  std::function<Dims(const Dims&)> decide;
+};
+
+using SizeFacts = std::vector<SizeFact>;
+
+/// While it lives, keeps what this thread decides by sizes; for one import. An inner one keeps what is decided in its time.
+class NotedSizeFacts {
+ public:
+  NotedSizeFacts();
+  ~NotedSizeFacts();
+  NotedSizeFacts(const NotedSizeFacts&) = delete;
+  NotedSizeFacts& operator=(const NotedSizeFacts&) = delete;
+  /// In the order in which they were decided.
+  [[nodiscard]] SizeFacts take() { return std::move(facts_); }
+
+ private:
+  friend Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide);
+
+  NotedSizeFacts* before_;  ///< of this thread
+  SizeFacts facts_;
+};
+
+/// What `decide` says of the numbers, noted where facts are kept. It must depend on nothing but what `rule` says.
+[[nodiscard]] Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide);
+
+/// Rules and decisions as text: imports for which it is equal may have one plan.
+[[nodiscard]] std::string decisions_text(const SizeFacts& facts);
+
+}  // namespace sylvite
