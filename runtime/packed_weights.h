@@ -37,6 +37,7 @@ class PackedWeights {
   void pack_all(const std::vector<Tensor>& weights, int threads, const WeightDonors& donors = {});
   [[nodiscard]] const Tensor& at(Slot slot) const { return packed_.at(slot); }
   [[nodiscard]] std::size_t size() const { return requests_.size(); }
+  [[nodiscard]] std::int32_t weight_of(Slot slot) const { return requests_.at(slot).weight; }
   [[nodiscard]] std::int64_t byte_size() const;  ///< what is shared counts once
   /// The same without what is in `counted`, where the rest is added.
   [[nodiscard]] std::int64_t byte_size(std::set<const void*>& counted) const;

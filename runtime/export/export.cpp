@@ -312,8 +312,9 @@ ExportReport export_open_model(const OpenModel& open, const Chooser& choose, con
   ExportedModel model = begin(options, *open.setup, report);
   model.sizes = open.parsed.sizes.symbols;
   WeightsFile weights;
-  std::vector<CoveredBox> boxes =
-      cover_sizes(open, choose, [&](const Built& built) { return places_of(built, weights); });
+  std::vector<CoveredBox> boxes = cover_sizes(open, choose,
+                                              {[&](const Built& built) { return places_of(built, weights); },
+                                               [&](const Tensor& tensor) { return weights.add(tensor); }});
   std::vector<const Built*> programs;
   for (CoveredBox& box : boxes) {
     programs.push_back(box.built.get());

@@ -82,9 +82,12 @@ class ProgramWriter {
       added.dtype = one.dtype;
       added.kind = one.place.kind;
       added.stored = dims([&](const ProgramCase& each) { return argument(each).stored; }, launch.name);
-      if (added.kind == BufferKind::weight) check_table(launch, i, added.stored);
       if (added.kind == BufferKind::weight) {
-        added.place = weights.slots.at(static_cast<std::size_t>(one.place.number));
+        check_table(launch, i, added.stored);
+        const auto table = weights.tables.find(one.place.number);
+        added.place = table != weights.tables.end()
+                          ? table->second
+                          : Extent(weights.slots.at(static_cast<std::size_t>(one.place.number)));
         continue;
       }
       added.place = number([&](const ProgramCase& each) { return argument(each).place.number; }, launch.name);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -88,6 +89,8 @@ struct ProgramCase {
 /// the plan).
 struct WeightPlaces {
   std::vector<std::int64_t> slots;
+  /// By slot, of tables that are others at other sizes; these lie one after another.
+  std::map<std::int64_t, Extent> tables = {};
   std::function<std::int64_t(std::int64_t)> returned;
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "frontend/values/size_table.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/open_kernel.h"
 #include "lowering/plan/symbolic_plan.h"
@@ -91,11 +92,19 @@ void check_structure(const Plan& plan, const Plan& greatest) {
     throw UnsupportedError("the model has other values between its kernels");
 }
 
+/// Then the library has the table of each size.
+bool have_one_rule(const Tensor& a, const Tensor& b) {
+  const TableReadings one = readings_of(a), other = readings_of(b);
+  return one != nullptr && other != nullptr && std::ranges::any_of(*one, [&](const TableReading& reading) {
+           return std::ranges::find(*other, reading.rule, &TableReading::rule) != other->end();
+         });
+}
+
 void check_weights(const Plan& plan, const Plan& greatest) {
   if (plan.weights.size() != greatest.weights.size()) throw UnsupportedError("the model has other weights");
   for (std::size_t i = 0; i < plan.weights.size(); ++i) {
     const Tensor& largest = greatest.weights[i];
-    if (!begins(largest, plan.weights[i]))
+    if (!begins(largest, plan.weights[i]) && !have_one_rule(largest, plan.weights[i]))
       throw UnsupportedError("a table of the model, {}, is another one at other sizes",
                              largest.type().to_string());
   }
@@ -117,7 +126,8 @@ std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& pla
   for (const auto& plan : plans) {
     Plan& added = cases.emplace_back(*plan);
     added.kernels.clear();
-    added.weights = greatest.weights;
+    for (std::size_t i = 0; i < added.weights.size(); ++i)
+      if (begins(greatest.weights[i], added.weights[i])) added.weights[i] = greatest.weights[i];
     for (std::size_t i = 0; i < added.buffers.size(); ++i)
       added.buffers[i].offset = greatest.buffers[i].offset;
     added.arena_bytes = greatest.arena_bytes;

@@ -12,7 +12,8 @@
 namespace sylvite {
 
 /// Throws UnsupportedError, which says what differs, unless the plans have the same launches of kernels that differ in
-/// extents alone, and the same weights, or the first bytes of those of `greatest`, whose buffers are the largest.
+/// extents alone, and the same weights, or tables of one rule, or the first bytes of those of `greatest`, whose buffers are the
+/// largest.
 void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Plan& greatest);
 
 /// What classes_text says of a plan's kernels: alike plans where it is equal may have one program.
@@ -21,7 +22,8 @@ void check_alike(const std::vector<std::shared_ptr<const Plan>>& plans, const Pl
 /// Kernels that were opened, by skeleton: programs of one library share them.
 using OpenKernels = std::unordered_map<std::string, std::vector<Kernel>>;
 
-/// Plans that are alike, each with the same kernels, weights and places of buffers: those of `greatest`. Kernels are open where
+/// Plans that are alike, each with the same kernels, weights but for tables of its sizes, and places of buffers: those of
+/// `greatest`. Kernels are open where
 /// extents differ; they are for the sizes of `group` (indices into `plans`) and made for those of group[0]. Beyond the group
 /// a plan is right but for the sizes that its kernels may have. Throws UnsupportedError that names a kernel which cannot be
 /// open.

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "runtime/export/join_plans.h"
+#include "runtime/export/tables_in_box.h"
 #include "runtime/symbolic_plans.h"
 
 namespace sylvite {
@@ -162,13 +163,39 @@ class BoxCover {
                   grid_.is_whole() ? 0 : ExtentFit::usual_confirming);
     suggest_extents(points, fit);
     check_decisions(fit);
-    ExportedProgram program =
-        export_program(fit, cases, grid_.greatest(), symbols_of(*built), place_(*built));
+    WeightPlaces places = place_.of(*built);
+    add_tables(*built, fit, places);
+    ExportedProgram program = export_program(fit, cases, grid_.greatest(), symbols_of(*built), places);
     program.box = box_;
     log_line(LogLevel::info, "export: a program for {} to {}, made for {}",
              describe(samples_.sizes(), box_.low), describe(samples_.sizes(), box_.high),
              describe(samples_.sizes(), wanted));
     return {std::move(program), std::move(built)};
+  }
+
+  /// Tables that are no others' first bytes, for each of the box's sizes.
+  void add_tables(const Built& built, ExtentFit& fit, WeightPlaces& places) const {
+    const Plan& greatest = *plans_.at(grid_.greatest());
+    std::map<std::int32_t, Extent> known;
+    const PackedWeights& packed = built.program.bindings().weights;
+    for (std::size_t slot = 0; slot < packed.size(); ++slot) {
+      const std::int32_t weight = packed.weight_of(slot);
+      std::vector<Tensor> samples;
+      for (const auto& plan : plans_) samples.push_back(plan->weights.at(static_cast<std::size_t>(weight)));
+      const Tensor& longest = greatest.weights.at(static_cast<std::size_t>(weight));
+      if (std::ranges::all_of(samples, [&](const Tensor& each) { return begins(longest, each); })) continue;
+      const std::optional<FittedTable> table = fit_table(samples, fit);
+      if (!table ||
+          !begins(packed.at(slot), built.program.plan().weights.at(static_cast<std::size_t>(weight))))
+        throw UnsupportedError("a table of the model, {}, is another one at other sizes",
+                               longest.type().to_string());
+      if (!known.contains(weight)) known[weight] = add_table(*table);
+      places.tables[static_cast<std::int64_t>(slot)] = known[weight];
+    }
+  }
+  [[nodiscard]] Extent add_table(const FittedTable& table) const {
+    const TablesInBox all = tables_in_box(samples_.sizes(), box_, table);
+    return Extent(place_.add(all.bytes)) + all.place;
   }
 
   /// Throws UnsupportedError where an import at some size of the box would decide otherwise than those at the points did.

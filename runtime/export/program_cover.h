@@ -1,6 +1,7 @@
 #pragma once
 // Programs for all sizes of a model: as few boxes of sizes as one program each serves.
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -18,7 +19,10 @@ struct CoveredBox {
 };
 
 /// Where the packed weights of a program lie in the weights file.
-using PlaceWeights = std::function<WeightPlaces(const Built&)>;
+struct PlaceWeights {
+  std::function<WeightPlaces(const Built&)> of;
+  std::function<std::int64_t(const Tensor&)> add;  ///< one more; where it begins
+};
 
 /// What a library runs at each size of a model, the least sizes first, the greatest last. `choose` is asked for the kernels of
 /// each program. Programs share weights and memory; those of a model without ranges are one. Throws UnsupportedError for a model

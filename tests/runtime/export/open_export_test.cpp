@@ -231,6 +231,38 @@ TEST_F(OpenExport, ImagesMayHaveAnySize) {
   expect_outputs(runs, outputs, options);
 }
 
+TEST_F(OpenExport, ImagesMayBeResized) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 3, 1, 1});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.mutable_dim(2)->set_dim_param("lines");
+  shape.mutable_dim(3)->set_dim_param("columns");
+  const auto resize = [&](const char* from, const char* to, const char* mode,
+                          const std::vector<float>& scales) {
+    const std::string name = std::string(to) + "_scales";
+    add_floats(graph, name, {4}, scales);
+    onnx::AttributeProto& attribute = *add_node(graph, "Resize", {from, "", name}, {to}).add_attribute();
+    attribute.set_name("mode");
+    attribute.set_type(onnx::AttributeProto::STRING);
+    attribute.set_s(mode);
+  };
+  resize("x", "wide", "linear", {1, 1, 2, 1.5});
+  add_node(graph, "Relu", {"wide"}, {"work"});
+  resize("work", "y", "nearest", {1, 1, 1, 2});
+  add_output(graph, "y");
+  const CompileOptions options = this->options("lines=33..63@48,columns=34..62%2@40");
+  const ExportReport report = exported(model.SerializeAsString(), options);
+  EXPECT_LE(report.programs, 6);
+  std::vector<GivenRun> runs;
+  for (const Sizes& sizes :
+       std::vector<Sizes>{{33, 34}, {63, 62}, {47, 60}, {34, 44}, {57, 54}, {60, 50}, {33, 34}})
+    runs.push_back({false, sizes, {sample_tensor(DType::f32, {1, 3, sizes[0], sizes[1]})}});
+  std::string outputs;
+  EXPECT_THAT(run(runs, 100, outputs), HasSubstr("0 bytes more\n"));
+  expect_outputs(runs, outputs, options);
+}
+
 TEST_F(OpenExport, SizesThatArePaddedInAnotherWayHaveOtherPrograms) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
