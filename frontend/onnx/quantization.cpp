@@ -35,6 +35,22 @@ IntegerRange range_of(DType dtype) {
   }
 }
 
+/// Are these scales that the core operation takes?
+bool are_plain(Sym scale) {
+  if (!scale.is_constant() || scale.dtype() != DType::f32) return false;
+  const Tensor known = scale.constant();
+  return std::ranges::all_of(known.view<float>(), [](float x) { return x >= 0x1p-100F && x <= 0x1p100F; });
+}
+
+bool is_nothing(Sym zero_point) {
+  if (!zero_point) return true;
+  if (!zero_point.is_constant()) return false;
+  const Tensor known = zero_point.constant();
+  for (std::int64_t i = 0; i < known.size(); ++i)
+    if (known.as_int64(i) != 0) return false;
+  return true;
+}
+
 }  // namespace
 
 Sym spread(Sym parameter, Sym x, std::int64_t axis, std::int64_t block) {
@@ -62,6 +78,11 @@ Sym quantize(Sym x, Sym scale, Sym zero_point, DType to, bool saturates) {
     Sym y = x / scale;
     if (zero_point) y = y + cast(zero_point, y.dtype());
     return cast(saturates ? saturated(y, to) : y, to);
+  }
+  if (x.dtype() == DType::f32 && dtype_bits(to) >= 8 && dtype_bits(to) <= 16 && are_plain(scale)) {
+    const Attributes attributes = {{"to", std::string(dtype_name(to))}};
+    if (is_nothing(zero_point)) return x.builder().add(Op::round, {x, scale}, attributes);
+    return x.builder().add(Op::round, {x, scale, zero_point}, attributes);
   }
   const IntegerRange range = range_of(to);
   Sym y = apply(Op::round, x / scale);

@@ -26,6 +26,7 @@ using ResultTypes = std::span<const TensorType>;
 [[nodiscard]] OutputTensors evaluate_binary(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_compare(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_where(Op, InputTensors, const Attributes&, ResultTypes);
+[[nodiscard]] OutputTensors evaluate_round(Op, InputTensors, const Attributes&, ResultTypes);
 [[nodiscard]] OutputTensors evaluate_random_bits(Op, InputTensors, const Attributes&, ResultTypes);
 
 [[nodiscard]] OutputTensors evaluate_iota(Op, InputTensors, const Attributes&, ResultTypes);

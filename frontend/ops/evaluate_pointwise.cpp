@@ -310,6 +310,24 @@ OutputTensors evaluate_where(Op, InputTensors inputs, const Attributes&, ResultT
   return {result};
 }
 
+OutputTensors evaluate_round(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
+  if (inputs.size() == 1 || inputs[1] == nullptr) return evaluate_unary(op, inputs, attributes, types);
+  const Dims dims = types[0].dims();
+  const DType to = types[0].dtype;
+  const int bits = dtype_bits(to);
+  const double low = is_unsigned_integer(to) ? 0 : -std::ldexp(1.0, bits - 1);
+  const double high = low + std::ldexp(1.0, bits) - 1;
+  const std::vector<float> x = decode<float>(expand(*inputs[0], dims));
+  const std::vector<float> scale = decode<float>(expand(*inputs[1], dims));
+  std::vector<double> steps(x.size());
+  if (inputs.size() > 2 && inputs[2] != nullptr) steps = decode<double>(expand(*inputs[2], dims));
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double sum = std::nearbyint(x[i] / scale[i]) + steps[i];
+    steps[i] = sum > low ? std::min(sum, high) : low;
+  }
+  return {encode(to, dims, steps)};
+}
+
 OutputTensors evaluate_random_bits(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
   const Dims dims = types[0].dims();
   const std::vector<std::int64_t> index = decode<std::int64_t>(expand(*inputs[0], dims));

@@ -35,6 +35,7 @@ using OutputTypes = std::vector<TensorType>;
 [[nodiscard]] OutputTypes infer_logical(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_bitwise(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_where(Op, InputTypes, const Attributes&, Symbols&);
+[[nodiscard]] OutputTypes infer_round(Op, InputTypes, const Attributes&, Symbols&);
 [[nodiscard]] OutputTypes infer_random_bits(Op, InputTypes, const Attributes&, Symbols&);
 
 // Creation and movement.

@@ -155,6 +155,22 @@ OutputTypes infer_where(Op, InputTypes inputs, const Attributes&, Symbols& symbo
   return {broadcast_type(inputs[1]->dtype, inputs, symbols)};
 }
 
+OutputTypes infer_round(Op op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
+  if (!is_given(inputs, 1)) {
+    if (is_given(inputs, 2) || !attributes.string("to").empty())
+      throw ModelError("a zero or a type without a scale");
+    return infer_real_unary(op, inputs, attributes, symbols);
+  }
+  const DType to = parse_dtype(attributes.string("to"));
+  if (!is_integer(to) || dtype_bits(to) < 8 || dtype_bits(to) > 16)
+    throw ModelError("attribute to is '{}', expected i8, u8, i16 or u16", dtype_name(to));
+  require(is_float(inputs[0]->dtype) && inputs[0]->dtype != DType::f64, *inputs[0],
+          "floats of up to 32 bits");
+  require(inputs[1]->dtype == DType::f32, *inputs[1], "scales of f32");
+  if (is_given(inputs, 2)) require(inputs[2]->dtype == to, *inputs[2], "zeros of the type of the result");
+  return {broadcast_type(to, inputs.first(is_given(inputs, 2) ? 3 : 2), symbols)};
+}
+
 OutputTypes infer_random_bits(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   const DType index = inputs[0]->dtype;
   require(index == DType::i64 || index == DType::i32, *inputs[0], "indices of i64 or i32");

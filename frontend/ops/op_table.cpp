@@ -24,6 +24,7 @@ constexpr std::uint32_t commutative = bits({OpTrait::commutative});
 constexpr std::uint32_t arithmetic = bits({OpTrait::arithmetic});
 constexpr std::uint32_t every_input = ~std::uint32_t{0};
 constexpr std::uint32_t first_input = 1;
+constexpr std::uint32_t second_and_third_inputs = 2 + 4;
 constexpr std::uint32_t third_input = 4;
 constexpr std::uint32_t fourth_input = 8;
 constexpr std::uint32_t fifth_and_sixth_inputs = 16 + 32;
@@ -118,7 +119,13 @@ void add_unary_rows(Rows& rows) {
   number_row(Op::sign, "sign", "-1, 0 or 1");
   real_row(Op::floor, "floor", bounded, "round down");
   real_row(Op::ceil, "ceil", bounded, "round up");
-  real_row(Op::round, "round", bounded, "round to nearest, half to even");
+  add(rows, Op::round, "round", "x, scale?, zero?",
+      {bits({OpTrait::pointwise, OpTrait::finite}), Cost::simple, second_and_third_inputs, {}},
+      {string("to", "", "with a scale: name of the element type: i8, u8, i16 or u16")}, infer_round,
+      evaluate_round,
+      "round to nearest, half to even. With f32 scales, each from 2^-100 to 2^100: x/scale so rounded, plus "
+      "zeros "
+      "of the type `to`, saturated; NaN gives the smallest number");
   real_row(Op::sqrt, "sqrt", plain, "square root");
   real_row(Op::rsqrt, "rsqrt", plain, "1/sqrt(x)");
   real_row(Op::reciprocal, "reciprocal", plain, "1/x");

@@ -225,6 +225,27 @@ Expr philox_bits(const Expr& index, const Expr& seed, std::uint32_t stream) {
   return word[0];
 }
 
+using Operands = PointwiseOperands;
+
+/// x / scale without a division for each element: what the product by the inverse leaves, which one fused operation gives
+/// exactly, corrects it. What is beyond the range is cut off first, so that nothing overflows; NaN becomes the smallest.
+/// Then a sum that has no place for a fraction rounds, half to even: its low bits are the integer.
+Expr quantized(const Operands& o) {
+  constexpr float rounder = 12582912.0F;  // 1.5 2^23
+  constexpr int rounder_bits = 0x4b400000;
+  const Halide::Type to = halide_type_of(o.to);
+  const Expr zero = o.x.size() > 2 ? cast<int>(o.x[2]) : Expr(0);
+  const Expr scale = o.x[1];
+  const Expr low = strict_mul(cast<float>(cast<int>(to.min()) - zero), scale);
+  const Expr high = strict_mul(cast<float>(cast<int>(to.max()) - zero), scale);
+  const Expr raised = select(strict_less(low, o.x[0]), o.x[0], low);
+  const Expr x = select(strict_less(raised, high), raised, high);
+  const Expr inverse = strict_div(Expr(1.0F), scale);
+  const Expr guess = strict_mul(x, inverse);
+  const Expr quotient = (x - guess * scale) * inverse + guess;
+  return cast(to, Halide::reinterpret<int>(strict_add(quotient, Expr(rounder))) - (rounder_bits - zero));
+}
+
 // C text of operations whose attributes matter.
 
 std::string gelu_text(const Node& node, bool fast) {
@@ -240,6 +261,10 @@ std::string mod_text(const Node& node, bool) {
   return node.attributes.integer("fmod") != 0 ? "fmodf({0}, {1})" : "floor_mod({0}, {1})";
 }
 
+std::string round_text(const Node& node, bool) {
+  return node.inputs.size() == 1 ? "rintf({0})" : not_printed;
+}
+
 std::string cast_text(const Node& node, bool) {
   const std::string& to = node.attributes.string("to");
   if (to == "bool") return "{0} != 0.f";
@@ -248,8 +273,6 @@ std::string cast_text(const Node& node, bool) {
 }
 
 // Expressions that are functions of their operands alone.
-
-using Operands = PointwiseOperands;
 
 template <Expr (*function)(const Expr&)>
 Expr unary(const Operands& o) {
@@ -272,7 +295,8 @@ constexpr PointwiseBody bodies[] = {
     {Op::sign, unary<sign>, "sign({0})"},
     {Op::floor, unary<rounded_down>, "floorf({0})"},
     {Op::ceil, unary<rounded_up>, "ceilf({0})"},
-    {Op::round, unary<round_half_even>, "rintf({0})"},
+    {Op::round, [](const Operands& o) { return o.x.size() > 1 ? quantized(o) : round_half_even(o.x[0]); },
+     nullptr, nullptr, round_text},
     {Op::sqrt, unary<math_sqrt>, "sqrtf({0})"},
     {Op::rsqrt, unary<math_rsqrt>, "1.f / sqrtf({0})", "rsqrtf({0})"},
     {Op::reciprocal, [](const Operands& o) { return strict_div(constant(o.x[0], 1), o.x[0]); }, "1.f / {0}"},

@@ -47,6 +47,19 @@ TEST(EvaluatePointwise, RoundsAndSigns) {
   expect_same(apply(Op::abs, {1, -2, -infinity}), {1, 2, infinity});
 }
 
+TEST(EvaluatePointwise, RoundsInUnitsOfAScale) {
+  const Tensor x = reals({8}, {1.25, 0.75, -0.25, 100, -100, infinity, -infinity, not_a_number});
+  const auto rounded = [&](const char* to, const std::optional<Tensor>& zero) {
+    std::vector<std::optional<Tensor>> inputs = {x, reals({}, {0.5})};
+    if (zero) inputs.push_back(zero);
+    return run_all(Op::round, inputs, {{"to", std::string(to)}}).at(0).to_int64s();
+  };
+  EXPECT_THAT(rounded("u8", ints({}, {10}, DType::u8)), ElementsAre(12, 12, 10, 210, 0, 255, 0, 0));
+  EXPECT_THAT(rounded("i8", std::nullopt), ElementsAre(2, 2, 0, 127, -128, 127, -128, -128));
+  EXPECT_THAT(rounded("i16", ints({}, {-3}, DType::i16)),
+              ElementsAre(-1, -1, -3, 197, -203, 32767, -32768, -32768));
+}
+
 TEST(EvaluatePointwise, ComputesRootsExponentialsAndTrigonometry) {
   expect_same(apply(Op::sqrt, {4, 0, -1}), {2, 0, not_a_number});
   expect_same(apply(Op::rsqrt, {4, 0}), {0.5, infinity});

@@ -102,6 +102,12 @@ TEST(InferPointwise, RefusesOtherTypes) {
   refuse(Op::where, {f32({2}), f32({2}), f32({2})});
   refuse(Op::cast, {f32({2})}, {{"to", "f8"}});
   refuse(Op::gelu, {f32({2})}, {{"approximate", "fast"}});
+  refuse(Op::round, {f32({2}), f32({})});
+  refuse(Op::round, {f32({2})}, {{"to", "u8"}});
+  refuse(Op::round, {f32({2}), f32({})}, {{"to", "i32"}});
+  refuse(Op::round, {i64({2}), f32({})}, {{"to", "u8"}});
+  refuse(Op::round, {f32({2}), i64({})}, {{"to", "u8"}});
+  refuse(Op::round, {f32({2}), f32({}), f32({})}, {{"to", "u8"}});
 }
 
 TEST(InferMovement, ChecksShapes) {
