@@ -1,9 +1,11 @@
 #include "lowering/plan/group_body.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
 #include "frontend/graph/copy.h"
+#include "frontend/ops/op_table.h"
 
 namespace sylvite {
 namespace {
@@ -16,10 +18,33 @@ bool is_weight(const Graph& graph, ValueId id) {
   return is_free(graph, node) && is_weight(graph, node.inputs[0]);
 }
 
+/// Does it make integers that stand for numbers, or numbers of such integers?
+bool counts_steps(const Graph& graph, const Node& node) {
+  if (node.op == Op::round && node.inputs.size() > 1) return true;
+  if (node.op != Op::cast || graph.type(node.outputs[0]).dtype != DType::f32) return false;
+  const DType from = graph.type(node.inputs[0]).dtype;
+  const NodeId producer = graph.value(node.inputs[0]).producer;
+  const bool is_sum = producer != no_node && op_info(graph.node(producer).op).facts.multiplies();
+  return (is_signed_integer(from) || is_unsigned_integer(from)) && (dtype_bits(from) <= 8 || is_sum);
+}
+
+/// Are numbers arguments of the kernel, which else stand in its text? Quantised layers differ in scales and zero points
+/// alone: so equal layers are one kernel.
+bool takes_numbers(const Graph& graph, const Group& group) {
+  return std::ranges::any_of(group.nodes, [&](NodeId id) { return counts_steps(graph, graph.node(id)); });
+}
+
+bool may_read_argument(Op op) {
+  return op == Op::add || op == Op::sub || op == Op::mul || op == Op::round;
+}
+
 class Extractor {
  public:
   Extractor(const Graph& graph, const Group& group)
-      : graph_(graph), inside_(group.nodes.begin(), group.nodes.end()), copier_(graph) {
+      : graph_(graph),
+        inside_(group.nodes.begin(), group.nodes.end()),
+        takes_numbers_(takes_numbers(graph, group)),
+        copier_(graph) {
     for (const ValueId output : group.outputs) visit(output);
     result_.body = std::move(copier_.graph());
     result_.body.outputs = copier_.mapped(group.outputs);
@@ -27,15 +52,15 @@ class Extractor {
   [[nodiscard]] GroupBody take() { return std::move(result_); }
 
  private:
-  void visit(ValueId id) {
+  void visit(ValueId id, bool may_be_argument = false) {
     if (id == no_value || copier_.is_mapped(id)) return;
     const Value& value = graph_.value(id);
     if (value.producer != no_node && inside_.contains(value.producer)) {
       const Node& node = graph_.node(value.producer);
-      for (const ValueId input : node.inputs) visit(input);
+      for (const ValueId input : node.inputs) visit(input, takes_numbers_ && may_read_argument(node.op));
       copier_.copy(node);
       result_.nodes.push_back(value.producer);
-    } else if (value.constant && value.constant->size() == 1) {
+    } else if (value.constant && value.constant->size() == 1 && !may_be_argument) {
       (void)copier_.mapped(id);
     } else {
       result_.inputs.push_back(id);
@@ -46,6 +71,7 @@ class Extractor {
 
   const Graph& graph_;
   std::set<NodeId> inside_;
+  bool takes_numbers_;
   GraphCopier copier_;
   GroupBody result_;
 };

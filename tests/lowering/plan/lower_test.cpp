@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include "frontend/graph/graph_builder.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "lowering/plan/plan.h"
@@ -21,6 +22,30 @@ TEST(Lower, EqualLayersShareKernels) {
   const Plan three = lower(encoder(3));
   EXPECT_EQ(three.launches.size(), 3 * one.launches.size());
   EXPECT_LE(three.kernels.size(), one.kernels.size() + 1);
+}
+
+/// Convolutions of quantised values, each with a scale and a zero point of its own.
+Graph quantised_layers(int count) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  Sym x = builder.input("x", DType::f32, {1, 16, 8, 8});
+  for (int layer = 1; layer <= count; ++layer) {
+    const Sym scale = builder.scalar(DType::f32, 0.01 * layer), zero = builder.scalar(DType::u8, 100 + layer);
+    const Sym steps = builder.add(Op::round, {x, scale, zero}, {{"to", "u8"}});
+    const Sym real = (cast(steps, DType::f32) - cast(zero, DType::f32)) * scale;
+    x = Sym(builder, conv(graph, real.id(), 16, 1));
+  }
+  builder.output(x, "y");
+  return graph;
+}
+
+TEST(Lower, EqualQuantisedLayersShareKernels) {
+  const Graph graph = quantised_layers(5);
+  const Plan plan = lower(run_passes(graph));
+  EXPECT_EQ(plan.kernels.size(), lower(run_passes(quantised_layers(3))).kernels.size());
+  const std::vector<Tensor> inputs = {random_tensor({1, 16, 8, 8}, 3)};
+  const Tensor expected = interpret(graph, inputs)[0], got = interpret_plan(plan, inputs)[0];
+  for (std::int64_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got.as_double(i), expected.as_double(i), 1e-4);
 }
 
 Plan lower_model(const std::string& name) {
