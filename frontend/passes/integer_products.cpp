@@ -321,13 +321,46 @@ bool convolve(const Graph& graph, const Node& node, const Dequantized& x, const 
   return (channels % 4 == 0 || channels <= few_channels) && products > 0 && products <= longest_fold;
 }
 
-/// The sums as i32. Borders are zeros, so zero points other than 0 are taken off ahead of the product.
+/// The sums of filters of i8, as i32[1, filters, 1, 1].
+Tensor filter_sums(const Tensor& filter) {
+  const std::int64_t filters = filter.dims()[0];
+  Tensor sums(DType::i32, {1, filters, 1, 1});
+  const std::span<const std::int8_t> steps = filter.view<std::int8_t>();
+  const std::span<std::int32_t> totals = sums.mutable_view<std::int32_t>();
+  const std::size_t each = steps.size() / static_cast<std::size_t>(filters);
+  for (std::size_t i = 0; i < steps.size(); ++i) totals[i / each] += steps[i];
+  return sums;
+}
+
+/// An image with its borders beside it, which stand for 0, and the convolution that then needs none.
+ValueId add_borders(Graph& graph, ValueId image, ValueId zero, Attributes& conv) {
+  const Dims pads = conv.integers("pads");
+  if (std::ranges::all_of(pads, [](std::int64_t pad) { return pad == 0; })) return image;
+  const auto half = static_cast<std::ptrdiff_t>(pads.size() / 2);
+  Dims low = {0, 0}, high = {0, 0};
+  low.insert(low.end(), pads.begin(), pads.begin() + half);
+  high.insert(high.end(), pads.begin() + half, pads.end());
+  conv.set("pads", Dims(pads.size(), 0));
+  const ValueId value = add_reshape(graph, add_cast(graph, zero, DType::u8), {});
+  return graph.add(Op::pad, {image, value}, {{"low", low}, {"high", high}});
+}
+
+/// The sums as i32. Of bytes a zero point is taken off the sums, and surrounds the image.
 ValueId add_convolution(Graph& graph, const Node& node, const Dequantized& x, const Dequantized& w) {
   const ValueId filter = add_steps(graph, w, true);
-  const bool has_bytes = graph.type(filter).dtype == DType::i8 &&
-                         graph.type(x.quantized).dtype == DType::u8 && is_nothing(graph, x.zero);
-  const ValueId steps = has_bytes ? x.quantized : add_steps(graph, x, false);
-  return graph.add(Op::conv, {steps, filter}, node.attributes, node.name);
+  const bool has_bytes =
+      graph.type(filter).dtype == DType::i8 && dtype_bits(graph.type(x.quantized).dtype) == 8;
+  if (!has_bytes)
+    return graph.add(Op::conv, {add_steps(graph, x, false), filter}, node.attributes, node.name);
+  const ByteSteps bytes = add_bytes(graph, x);
+  if (bytes.zero == no_value) return graph.add(Op::conv, {bytes.steps, filter}, node.attributes, node.name);
+  Attributes attributes = node.attributes;
+  const ValueId image = add_borders(graph, bytes.steps, bytes.zero, attributes);
+  const ValueId product = graph.add(Op::conv, {image, filter}, attributes, node.name);
+  const Tensor taps = *graph.value(filter).constant;
+  const ValueId sums = graph.add_constant(made_of("filter sums", {taps}, [&] { return filter_sums(taps); }),
+                                          graph.value(filter).name + "_sums");
+  return graph.add(Op::sub, {product, graph.add(Op::mul, {bytes.zero, sums})});
 }
 
 bool rewrite_conv(GraphRewriter& rewriter, const Node& node) {
