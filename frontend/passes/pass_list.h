@@ -13,6 +13,7 @@
 namespace sylvite {
 
 [[nodiscard]] Graph integer_products(const Graph& graph);
+[[nodiscard]] Graph pool_steps(const Graph& graph);
 [[nodiscard]] Graph fold_constants(const Graph& graph);
 [[nodiscard]] Graph simplify_views(const Graph& graph);
 [[nodiscard]] Graph common_subexpressions(const Graph& graph);
