@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/graph/loop_builder.h"
 #include "frontend/onnx/class_scores.h"
 #include "frontend/onnx/ops.h"
 
@@ -187,6 +188,73 @@ Sym most_votes(const Pairs& pairs, std::int64_t classes) {
   return best_column(votes);
 }
 
+/// How likely one class of each pair is beside the other: [rows, classes, classes], nothing on the diagonal.
+struct PairShares {
+  Sym over;   ///< [i, j]: i beside j
+  Sym under;  ///< [i, j]: j beside i
+};
+
+PairShares pair_shares(const Pairs& pairs, std::int64_t classes, const std::vector<double>& prob_a,
+                       const std::vector<double>& prob_b) {
+  GraphBuilder& b = pairs.scores.builder();
+  const auto count = static_cast<std::int64_t>(pairs.sides.size());
+  const Sym first = apply(
+      Op::sigmoid, -(pairs.scores * matrix(b, prob_a, count, "prob_a") + matrix(b, prob_b, count, "prob_b")));
+  const Sym share = apply(Op::minimum, apply(Op::maximum, first, 1e-7), 1 - 1e-7);
+  const auto cells = static_cast<std::size_t>(classes * classes);
+  std::vector<std::int64_t> pair_of(cells);
+  std::vector<double> above(cells), below(cells);
+  for (std::size_t pair = 0; pair < pairs.sides.size(); ++pair) {
+    const auto [i, j] = pairs.sides[pair];
+    const auto upper = static_cast<std::size_t>(i * classes + j),
+               lower = static_cast<std::size_t>(j * classes + i);
+    pair_of[upper] = pair_of[lower] = static_cast<std::int64_t>(pair);
+    above[upper] = below[lower] = 1;
+  }
+  const Sym each = gather(share, b.integers(pair_of), 1);
+  const Sym is_above = b.reals(DType::f32, {1, classes * classes}, above);
+  const Sym is_below = b.reals(DType::f32, {1, classes * classes}, below);
+  const Dims dims = {share.dim(0), classes, classes};
+  return {reshape(is_above * each + is_below * (1.0 - each), dims),
+          reshape(is_above * (1.0 - each) + is_below * each, dims)};
+}
+
+/// The shares of the classes, [rows, classes], that fit those of their pairs best (Wu, Lin and Weng 2004, as libsvm steps
+/// towards them): p Q p is least where Q p is the same for all classes. Rows that are near enough stay.
+Sym coupled_shares(const PairShares& pairs) {
+  constexpr std::int64_t most_trips = 100;
+  const Dims dims = pairs.over.dims();
+  const std::int64_t rows = dims[0], classes = dims[1];
+  GraphBuilder& b = pairs.over.builder();
+  std::vector<double> ones(static_cast<std::size_t>(classes * classes));
+  for (std::int64_t i = 0; i < classes; ++i) ones[static_cast<std::size_t>(i * classes + i)] = 1;
+  const Sym unit = b.reals(DType::f32, {1, classes, classes}, ones);
+  const Sym diagonal = reduce(Op::reduce_sum, pairs.under * pairs.under, {2}, false);
+  const Sym q = unit * unsqueeze(diagonal, {2}) - pairs.under * pairs.over;
+  const auto row = [&](Sym table, std::int64_t i) {
+    return reshape(slice(table, 1, i, i + 1), {table.dim(0), classes});
+  };
+  const auto trip = [&](const TripValues& given) {
+    const Sym start = given.states[0];
+    Sym p = start;
+    Sym slopes = reduce(Op::reduce_sum, q * unsqueeze(p, {1}), {2}, false);
+    Sym level = reduce(Op::reduce_sum, p * slopes, {1}, true);
+    const Sym error = reduce(Op::reduce_max, apply(Op::abs, slopes - level), {1}, true);
+    for (std::int64_t i = 0; i < classes; ++i) {
+      const Sym slope = slice(slopes, 1, i, i + 1), own = slice(diagonal, 1, i, i + 1);
+      const Sym step = (level - slope) / own;
+      const Sym total = step + 1.0;
+      p = (p + step * row(unit, i)) / total;
+      level = (level + step * (step * own + slope * 2.0)) / total / total;
+      slopes = (slopes + step * row(q, i)) / total;
+    }
+    const Sym is_near = apply(Op::less, error, 0.005 / static_cast<double>(classes));
+    return TripValues{{where(is_near, start, p)}, {}};
+  };
+  const Sym even = b.filled(DType::f32, {rows, classes}, 1.0 / static_cast<double>(classes));
+  return run_loop(b, {most_trips, false, {{even}, {}}}, trip).states[0];
+}
+
 /// Without vectors: a row of coefficients per class.
 void linear_svm(ImportContext& c, Sym x, const ClassLabels& labels) {
   const Sym rows = matrix(c.builder(), c.reals("coefficients"), x.dim(1), "coefficients");
@@ -213,8 +281,14 @@ void svm_classifier(ImportContext& c) {
   const Pairs pairs = pair_scores(c, x, classes, per_class);
   labels.output(c, most_votes(pairs, classes));
   if (!prob_a.empty()) {
-    if (classes > 2) throw UnsupportedError("attribute 'prob_a' with {} classes; 2 are supported", classes);
-    if (prob_b.size() != prob_a.size()) throw ModelError("prob_a and prob_b have different lengths");
+    constexpr std::int64_t most_classes = 50;
+    if (classes > most_classes)
+      throw UnsupportedError("attribute 'prob_a' with {} classes; {} are supported", classes, most_classes);
+    if (prob_a.size() != pairs.sides.size() || prob_b.size() != pairs.sides.size())
+      throw ModelError("prob_a has {} and prob_b {} elements for {} pairs of classes", prob_a.size(),
+                       prob_b.size(), pairs.sides.size());
+    if (classes > 2)
+      return c.output(1, transformed(coupled_shares(pair_shares(pairs, classes, prob_a, prob_b)), transform));
     const Sym first = apply(Op::sigmoid, pairs.scores * -prob_a[0] - prob_b[0]);
     return c.output(1, transformed(concat({first, 1.0 - first}, 1), transform));
   }

@@ -151,6 +151,10 @@ def vectors():
                   kernel_params=[0.3, 0.0, 0.0], classlabels_ints=[0, 1])
     yield ml("svm_classifier_binary", "SVMClassifier", x, out, rho=[0.1], **binary)
     yield ml("svm_classifier_shares", "SVMClassifier", x, out, rho=[0.1], prob_a=[-1.2], prob_b=[0.1], **binary)
+    three = dict(vectors_per_class=[3, 2, 2], support_vectors=support, coefficients=coefficients, kernel_type="RBF",
+                 kernel_params=[0.3, 0.0, 0.0], rho=[0.1, -0.2, 0.3], classlabels_ints=[2, 4, 6])
+    yield ml("svm_classifier_three_shares", "SVMClassifier", x, out, prob_a=[-1.2, -0.7, -2.0], prob_b=[0.1, -0.2, 0.3],
+             **three)
     yield ml("svm_classifier_linear_model", "SVMClassifier", x, out, coefficients=coefficients[:9], rho=[0.1],
              classlabels_ints=[1, 2, 3], kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0])
 
