@@ -96,6 +96,15 @@ Expr to_float(const Expr& x) {
   return x.type().is_float() ? convert_float(x, Halide::Float(32)) : cast<float>(x);
 }
 
+constexpr float rounder = 12582912.0F;  // 1.5 2^23: a sum with it has no place for a fraction
+constexpr int rounder_bits = 0x4b400000;
+
+/// A number of 16 bits or fewer as f32, by its bits: Halide knows no limits of that. It would know those of a cast, and
+/// follow them through all that is made of it, which takes time without end for a polynomial.
+Expr small_float(const Expr& x) {
+  return strict_sub(Halide::reinterpret<float>(cast<int>(x) + rounder_bits), Expr(rounder));
+}
+
 Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
@@ -105,6 +114,7 @@ Expr convert(const Expr& x, DType from, DType to) {
   if (is_narrow(to))
     return to_storage(x.type().is_float() ? saturate(x, Halide::Int(64)) : cast<std::int64_t>(x), to);
   if (x.type().is_float() && type.is_float()) return convert_float(x, type);
+  if (to == DType::f32 && x.type().bits() > 1 && x.type().bits() <= 16) return small_float(x);
   if (!x.type().is_float() || type.is_float()) return cast(type, x);
   return saturate(x, type);
 }
@@ -231,8 +241,6 @@ using Operands = PointwiseOperands;
 /// exactly, corrects it. What is beyond the range is cut off first, so that nothing overflows; NaN becomes the smallest.
 /// Then a sum that has no place for a fraction rounds, half to even: its low bits are the integer.
 Expr quantized(const Operands& o) {
-  constexpr float rounder = 12582912.0F;  // 1.5 2^23
-  constexpr int rounder_bits = 0x4b400000;
   const Halide::Type to = halide_type_of(o.to);
   const Expr zero = o.x.size() > 2 ? cast<int>(o.x[2]) : Expr(0);
   const Expr scale = o.x[1];

@@ -44,5 +44,36 @@ TEST(Rounding, InUnitsOfAScaleIsThatOfADivision) {
   }
 }
 
+/// A function of what steps stand for, their scale an argument: limits that Halide follows through it have no end.
+TEST(Rounding, FunctionsOfStepsCompile) {
+  check_kernel(
+      "graph g(%x: f32[4,40], %w0: f32[], %w1: u8[], %w2: f32[]) {\n"
+      "  %q: u8[4,40] = round(%x, %w0, %w1) {to=\"u8\"}\n"
+      "  %a: f32[4,40] = cast(%q) {to=\"f32\"}\n"
+      "  %b: f32[4,40] = sub(%a, %w2)\n"
+      "  %c: f32[4,40] = mul(%b, %w0)\n"
+      "  %d: u8[4,40] = round(%c, %w0, %w1) {to=\"u8\"}\n"
+      "  %e: f32[4,40] = cast(%d) {to=\"f32\"}\n"
+      "  %f: f32[4,40] = sub(%e, %w2)\n"
+      "  %g: f32[4,40] = mul(%f, %w0)\n"
+      "  %h: f32[4,40] = gelu(%g) {approximate=\"none\"}\n"
+      "  %y: u8[4,40] = round(%h, %w0, %w1) {to=\"u8\"}\n"
+      "  return %y\n}\n",
+      {random_inputs(kernel_of("graph g(%x: f32[4,40]) {\n  return %x\n}\n")).at(0),
+       Tensor::scalar_f32(0.02F), Tensor(DType::u8, {}), Tensor::scalar_f32(0)});
+}
+
+TEST(Rounding, SmallIntegersAreTheSameFloats) {
+  for (const DType type : {DType::i8, DType::u8, DType::i16, DType::u16}) {
+    const int low = is_signed_integer(type) ? -(1 << (dtype_bits(type) - 1)) : 0;
+    Tensor x(type, {1 << dtype_bits(type)});
+    for (std::int64_t i = 0; i < x.size(); ++i) x.set_int64(i, low + i);
+    check_kernel(
+        fmt::format("graph g(%x: {}[{}]) {{\n  %y: f32[{}] = cast(%x) {{to=\"f32\"}}\n  return %y\n}}\n",
+                    dtype_name(type), x.size(), x.size()),
+        {x}, 0);
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
