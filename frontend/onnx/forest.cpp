@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/error.h"
+#include "frontend/graph/loop_builder.h"
 
 namespace sylvite {
 namespace {
 
 constexpr int most_levels = 1000;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 void check_lists(const Forest& forest, Sym x) {
   const auto inner = static_cast<std::size_t>(forest.inner());
@@ -29,13 +32,13 @@ void check_lists(const Forest& forest, Sym x) {
   if (forest.roots.empty()) throw ModelError("there are no trees");
 }
 
-/// Steps to the deepest leaf. A graph with a cycle never ends, so more levels than nodes are an error.
-int depth_of(const Forest& forest) {
+/// Steps from these nodes to the deepest leaf. A graph with a cycle never ends, so more levels than nodes are an error.
+int depth_of(const Forest& forest, const std::vector<std::int64_t>& roots) {
   std::vector<std::int64_t> level;
   const auto add = [&](std::vector<std::int64_t>& list, std::int64_t node) {
     if (node < forest.inner()) list.push_back(node);
   };
-  for (const std::int64_t root : forest.roots) add(level, root);
+  for (const std::int64_t root : roots) add(level, root);
   int depth = 0;
   while (!level.empty()) {
     ++depth;
@@ -120,9 +123,10 @@ Sym condition(const NodeTables& tables, NodeMode mode, Sym value, Sym split, Sym
   return apply(Op::greater, reduce(Op::reduce_max, is_item, {is_item.rank() - 1}, false), 0.0);
 }
 
-Sym conditions(const Forest& forest, const NodeTables& tables, Sym x, Sym at) {
+/// `axis`: the one of x that has the features.
+Sym conditions(const Forest& forest, const NodeTables& tables, Sym x, Sym at, std::int64_t axis) {
   const Sym value =
-      x.builder().add(Op::gather_elements, {x, gather(tables.feature, at, 0)}, {{"axis", std::int64_t{1}}});
+      x.builder().add(Op::gather_elements, {x, gather(tables.feature, at, 0)}, {{"axis", axis}});
   const Sym split = gather(tables.split, at, 0);
   Sym holds;
   for (int mode = less_or_equal; mode <= member; ++mode) {
@@ -135,20 +139,128 @@ Sym conditions(const Forest& forest, const NodeTables& tables, Sym x, Sym at) {
   return apply(Op::logical_or, holds, apply(Op::logical_and, apply(Op::is_nan, value), goes_true));
 }
 
+/// Can NaN take the true branches where it must as the smallest number? Then every feature is there twice.
+bool tracks_by_features(const Forest& forest) {
+  bool is_tracked = false;
+  for (std::size_t node = 0; node < forest.tracks.size(); ++node) {
+    if (forest.tracks[node] == 0) continue;
+    is_tracked = true;
+    const std::int64_t mode = forest.mode[node];
+    const double split = forest.splits.as_double(static_cast<std::int64_t>(node));
+    if ((mode != less_or_equal && mode != less) || !(split > -infinity)) return false;
+  }
+  return is_tracked;
+}
+
+/// Behind the features of x, the same with the smallest number in place of NaN, which the nodes look at that track NaN.
+Sym double_features(Forest& forest, Sym x) {
+  for (std::size_t node = 0; node < forest.tracks.size(); ++node)
+    if (forest.tracks[node] != 0) forest.feature[node] += x.dim(1);
+  forest.tracks.clear();
+  return concat({x, where(apply(Op::is_nan, x), -infinity, x)}, 1);
+}
+
+/// Trees that are walked down together, by so many steps.
+struct Trees {
+  std::vector<std::int64_t> roots;
+  int depth = 0;
+};
+
+/// What a walk takes, in elements; a step by itself takes as long as some.
+std::int64_t cost_of(std::int64_t trees, int depth, std::int64_t rows) {
+  constexpr std::int64_t of_a_step = 512;
+  return depth * (trees * rows + of_a_step);
+}
+
+/// Puts the shallow ones of the last trees, which are sorted by depth, by themselves if that takes a tenth less.
+bool split_last(std::vector<Trees>& parts, const std::vector<int>& depths, std::int64_t rows) {
+  Trees& last = parts.back();
+  const auto count = static_cast<std::int64_t>(last.roots.size());
+  const auto first = static_cast<std::int64_t>(depths.size()) - count;
+  const std::int64_t whole = cost_of(count, last.depth, rows);
+  std::int64_t best = whole - whole / 10, at = 0;
+  for (std::int64_t i = 1; i < count; ++i) {
+    const int depth = depths[static_cast<std::size_t>(first + i)];
+    const std::int64_t cost = cost_of(i, last.depth, rows) + cost_of(count - i, depth, rows);
+    if (cost < best) std::tie(best, at) = std::pair(cost, i);
+  }
+  if (at == 0) return false;
+  Trees rest{{last.roots.begin() + at, last.roots.end()}, depths[static_cast<std::size_t>(first + at)]};
+  last.roots.resize(static_cast<std::size_t>(at));
+  parts.push_back(std::move(rest));
+  return true;
+}
+
+/// The trees, the deepest first, by parts of like depth.
+std::vector<Trees> by_depth(const Forest& forest, std::int64_t rows) {
+  constexpr std::size_t most_parts = 4;
+  std::vector<std::pair<int, std::int64_t>> trees;
+  for (const std::int64_t root : forest.roots) trees.emplace_back(-depth_of(forest, {root}), root);
+  std::ranges::stable_sort(trees, {}, &std::pair<int, std::int64_t>::first);
+  std::vector<Trees> parts = {{{}, -trees[0].first}};
+  std::vector<int> depths;
+  for (const auto& [depth, root] : trees) {
+    depths.push_back(-depth);
+    parts[0].roots.push_back(root);
+  }
+  while (parts.size() < most_parts && split_last(parts, depths, rows)) {
+  }
+  return parts;
+}
+
+struct Walk {
+  const Forest& forest;
+  const NodeTables& tables;
+};
+
+/// Where rows of x end: [rows, trees]. From a vector of rows on, these are innermost: neighbours walk down one tree, whose
+/// nodes are then near.
+Sym walk_down(const Walk& walk, Sym x) {
+  constexpr std::int64_t vector = 16;
+  GraphBuilder& b = x.builder();
+  const std::int64_t rows = x.dim(0);
+  const bool is_turned = rows >= vector;
+  const Sym features = is_turned ? swap_axes(x, 0, 1) : x;
+  std::vector<Sym> ends;
+  for (const Trees& trees : by_depth(walk.forest, rows)) {
+    const auto count = static_cast<std::int64_t>(trees.roots.size());
+    const Sym roots = numbers(b, trees.roots);
+    Sym at = is_turned ? broadcast_to(reshape(roots, {count, 1}), {count, rows})
+                       : broadcast_to(reshape(roots, {1, count}), {rows, count});
+    for (int step = 0; step < trees.depth; ++step) {
+      const Sym holds = conditions(walk.forest, walk.tables, features, at, is_turned ? 0 : 1);
+      at = gather(walk.tables.next, at * 2.0 + cast(holds, DType::i32), 0);
+    }
+    ends.push_back(at);
+  }
+  const Sym all = ends.size() == 1 ? ends[0] : concat(ends, is_turned ? 0 : 1);
+  return is_turned ? swap_axes(all, 0, 1) : all;
+}
+
+/// The same by parts of so many rows that what lies between the levels stays near; kernels are then those of a part,
+/// whatever the number of rows.
+Sym walk_by_parts(const Walk& walk, Sym x) {
+  constexpr std::int64_t part = 64, most_at_once = 1 << 17;
+  const std::int64_t rows = x.dim(0), features = x.dim(1),
+                     trees = static_cast<std::int64_t>(walk.forest.roots.size());
+  const std::int64_t trips = (rows + part - 1) / part;
+  GraphBuilder& b = x.builder();
+  if (rows * trees <= most_at_once || !may_loop(b, trips)) return walk_down(walk, x);
+  const Sym whole = b.add(Op::pad, {x}, {{"low", Dims{0, 0}}, {"high", Dims{trips * part - rows, 0}}});
+  const LoopSpec spec{trips, false, {{}, {reshape(whole, {trips, part, features})}}};
+  const TripValues walked = run_loop(
+      b, spec, [&](const TripValues& given) { return TripValues{{}, {walk_down(walk, given.slices[0])}}; });
+  return slice(reshape(walked.slices[0], {trips * part, trees}), 0, 0, rows);
+}
+
 }  // namespace
 
-Sym reached_leaves(const Forest& forest, Sym x) {
+Sym reached_leaves(Forest forest, Sym x) {
   check_lists(forest, x);
-  const int depth = depth_of(forest);
-  GraphBuilder& b = x.builder();
-  const auto trees = static_cast<std::int64_t>(forest.roots.size());
-  const NodeTables tables = node_tables(b, forest, x.dtype());
-  Sym at = broadcast_to(reshape(numbers(b, forest.roots), {1, trees}), {x.dim(0), trees});
-  for (int step = 0; step < depth; ++step) {
-    const Sym holds = cast(conditions(forest, tables, x, at), DType::i32);
-    at = gather(tables.next, at * 2.0 + holds, 0);
-  }
-  return at - static_cast<double>(forest.inner());
+  (void)depth_of(forest, forest.roots);
+  if (tracks_by_features(forest)) x = double_features(forest, x);
+  const NodeTables tables = node_tables(x.builder(), forest, x.dtype());
+  return walk_by_parts({forest, tables}, x) - static_cast<double>(forest.inner());
 }
 
 Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_t leaves,
@@ -156,7 +268,6 @@ Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_
   GraphBuilder& b = reached.builder();
   if (targets < 1) throw ModelError("there are {} targets, expected at least 1", targets);
   const bool is_sum = aggregate == Aggregate::sum || aggregate == Aggregate::average;
-  const double infinity = std::numeric_limits<double>::infinity();
   const double nothing = is_sum ? 0 : aggregate == Aggregate::minimum ? infinity : -infinity;
   b.reserve_table({leaves, targets});
   std::vector<double> table(static_cast<std::size_t>(leaves * targets), nothing);

@@ -25,7 +25,7 @@ struct Forest {
 /// The leaf, from 0, where each row of x [rows, features] ends in each tree: i32 [rows, trees]. Throws ModelError
 /// for lists that do not belong together, for nodes, leaves and features that do not exist, and for a node that
 /// leads back to itself; UnsupportedError for trees deeper than 1000.
-[[nodiscard]] Sym reached_leaves(const Forest& forest, Sym x);
+[[nodiscard]] Sym reached_leaves(Forest forest, Sym x);
 
 /// What leaf number `leaf` adds to `target`.
 struct LeafWeight {
