@@ -32,13 +32,13 @@ void check_lists(const Forest& forest, Sym x) {
   if (forest.roots.empty()) throw ModelError("there are no trees");
 }
 
-/// Steps from these nodes to the deepest leaf. A graph with a cycle never ends, so more levels than nodes are an error.
-int depth_of(const Forest& forest, const std::vector<std::int64_t>& roots) {
+/// A graph with a cycle never ends, so more levels than nodes are an error.
+void check_depth(const Forest& forest) {
   std::vector<std::int64_t> level;
   const auto add = [&](std::vector<std::int64_t>& list, std::int64_t node) {
     if (node < forest.inner()) list.push_back(node);
   };
-  for (const std::int64_t root : roots) add(level, root);
+  for (const std::int64_t root : forest.roots) add(level, root);
   int depth = 0;
   while (!level.empty()) {
     ++depth;
@@ -53,13 +53,37 @@ int depth_of(const Forest& forest, const std::vector<std::int64_t>& roots) {
     below.erase(std::unique(below.begin(), below.end()), below.end());
     level = std::move(below);
   }
-  return depth;
 }
 
-/// What every level reads, one element per node. A leaf leads to itself. Absent: not needed.
+/// Where nodes lie in the tables: first the roots, then the two that a node leads to side by side.
+struct Places {
+  std::vector<std::int64_t> nodes;  ///< of the forest, by place
+  std::vector<std::int64_t>
+      next;  ///< by place: where it leads when its condition fails; one further when it holds
+};
+
+/// A node that several lead to has a place for each.
+Places places_of(const Forest& forest) {
+  Places places{forest.roots, {}};
+  const std::size_t most = 4 * static_cast<std::size_t>(forest.inner() + forest.leaves) + places.nodes.size();
+  for (std::size_t place = 0; place < places.nodes.size(); ++place) {
+    const std::int64_t node = places.nodes[place];
+    const bool is_inner = node < forest.inner();
+    places.next.push_back(static_cast<std::int64_t>(is_inner ? places.nodes.size() : place));
+    if (!is_inner) continue;
+    places.nodes.push_back(forest.next_false[static_cast<std::size_t>(node)]);
+    places.nodes.push_back(forest.next_true[static_cast<std::size_t>(node)]);
+    if (places.nodes.size() > most) throw UnsupportedError("the trees share too many nodes");
+  }
+  return places;
+}
+
+/// What every level reads, one element per place. A leaf leads to itself, as its condition never holds. Absent: not needed.
 struct NodeTables {
-  Sym feature, split, mode, members, tracks;
-  Sym next;  ///< two per node: where it leads when its condition fails, and when it holds
+  Sym word;  ///< the feature, and where it leads: feature 2^bits + next
+  int bits = 0;
+  Sym split, mode, members, tracks;
+  Sym leaf;  ///< the number of a leaf
 };
 
 Sym numbers(GraphBuilder& b, const std::vector<std::int64_t>& values) {
@@ -68,65 +92,75 @@ Sym numbers(GraphBuilder& b, const std::vector<std::int64_t>& values) {
   return b.constant(table);
 }
 
-Sym padded(GraphBuilder& b, std::vector<std::int64_t> values, std::int64_t count) {
-  values.resize(static_cast<std::size_t>(count));
-  return numbers(b, values);
-}
-
 /// The sets of the nodes with mode member, one row each, filled up with NaN, which equals nothing.
-Sym member_table(GraphBuilder& b, const Forest& forest, std::int64_t count, DType dtype) {
+Sym member_table(GraphBuilder& b, const Forest& forest, const Places& places, DType dtype) {
   std::size_t width = 1;
   for (const std::vector<double>& set : forest.sets) width = std::max(width, set.size());
-  const Dims dims{count, static_cast<std::int64_t>(width)};
+  const Dims dims{static_cast<std::int64_t>(places.nodes.size()), static_cast<std::int64_t>(width)};
   b.reserve_table(dims);
-  std::vector<double> table(static_cast<std::size_t>(count) * width,
-                            std::numeric_limits<double>::quiet_NaN());
-  for (std::size_t row = 0; row < forest.sets.size(); ++row)
-    std::copy(forest.sets[row].begin(), forest.sets[row].end(),
-              table.begin() + static_cast<std::ptrdiff_t>(row * width));
+  std::vector<double> table(places.nodes.size() * width, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t place = 0; place < places.nodes.size(); ++place) {
+    const auto node = static_cast<std::size_t>(places.nodes[place]);
+    if (node < forest.sets.size())
+      std::ranges::copy(forest.sets[node], table.begin() + static_cast<std::ptrdiff_t>(place * width));
+  }
   return b.reals(dtype, dims, table);
 }
 
-NodeTables node_tables(GraphBuilder& b, const Forest& forest, DType dtype) {
-  const std::int64_t count = forest.inner() + forest.leaves;
+Sym words(GraphBuilder& b, const Forest& forest, const Places& places, int bits) {
+  const auto count = static_cast<std::int64_t>(places.nodes.size());
+  const std::int64_t most = forest.feature.empty() ? 0 : *std::ranges::max_element(forest.feature);
+  const bool is_short = most < std::numeric_limits<std::int32_t>::max() >> bits;
+  Tensor table(is_short ? DType::i32 : DType::i64, {count});
+  for (std::int64_t place = 0; place < count; ++place) {
+    const std::int64_t node = places.nodes[static_cast<std::size_t>(place)];
+    const std::int64_t feature = node < forest.inner() ? forest.feature[static_cast<std::size_t>(node)] : 0;
+    table.set_int64(place, (feature << bits) + places.next[static_cast<std::size_t>(place)]);
+  }
+  return b.constant(table);
+}
+
+NodeTables node_tables(GraphBuilder& b, const Forest& forest, const Places& places, DType dtype) {
+  const auto count = static_cast<std::int64_t>(places.nodes.size());
   b.reserve_table({6, count});
   NodeTables tables;
-  tables.feature = padded(b, forest.feature, count);
+  while ((std::int64_t{1} << tables.bits) < count) ++tables.bits;
+  tables.word = words(b, forest, places, tables.bits);
+  const bool is_tracked = std::ranges::find(forest.tracks, 1) != forest.tracks.end();
   Tensor splits(dtype, {count});
-  std::vector<std::int64_t> next;
-  for (std::int64_t node = 0; node < count; ++node) {
+  std::vector<std::int64_t> modes(places.nodes.size()), tracks = modes, leaves = modes;
+  for (std::size_t place = 0; place < places.nodes.size(); ++place) {
+    const std::int64_t node = places.nodes[place];
     const bool is_inner = node < forest.inner();
-    splits.set_double(node, is_inner ? forest.splits.as_double(node) : 0);
-    next.push_back(is_inner ? forest.next_false[static_cast<std::size_t>(node)] : node);
-    next.push_back(is_inner ? forest.next_true[static_cast<std::size_t>(node)] : node);
+    splits.set_double(static_cast<std::int64_t>(place),
+                      is_inner ? forest.splits.as_double(node) : std::numeric_limits<double>::quiet_NaN());
+    if (!is_inner) {
+      leaves[place] = node - forest.inner();
+      continue;
+    }
+    modes[place] = forest.mode[static_cast<std::size_t>(node)];
+    if (is_tracked) tracks[place] = forest.tracks[static_cast<std::size_t>(node)];
   }
   tables.split = b.constant(splits);
-  tables.next = numbers(b, next);
-  const std::vector<std::int64_t>& modes = forest.mode;
-  const bool has_one_mode =
-      std::adjacent_find(modes.begin(), modes.end(), std::not_equal_to<>()) == modes.end();
-  if (!has_one_mode) tables.mode = padded(b, modes, count);
-  if (std::find(modes.begin(), modes.end(), member) != modes.end())
-    tables.members = member_table(b, forest, count, dtype);
-  if (std::find(forest.tracks.begin(), forest.tracks.end(), 1) != forest.tracks.end())
-    tables.tracks = padded(b, forest.tracks, count);
+  tables.leaf = numbers(b, leaves);
+  if (std::ranges::adjacent_find(forest.mode, std::not_equal_to<>()) != forest.mode.end())
+    tables.mode = numbers(b, modes);
+  if (std::ranges::find(forest.mode, member) != forest.mode.end())
+    tables.members = member_table(b, forest, places, dtype);
+  if (is_tracked) tables.tracks = numbers(b, tracks);
   return tables;
 }
 
 /// Whether the condition of each node in `at` holds, were all nodes of this mode.
 Sym condition(const NodeTables& tables, NodeMode mode, Sym value, Sym split, Sym at) {
   constexpr Op comparisons[] = {Op::less_equal, Op::less, Op::greater_equal, Op::greater, Op::equal};
-  if (mode == not_equal) return apply(Op::logical_not, apply(Op::equal, value, split));
   if (mode != member) return apply(comparisons[mode], value, split);
   const Sym set = gather(tables.members, at, 0);
   const Sym is_item = cast(apply(Op::equal, unsqueeze(value, {-1}), set), DType::i32);
   return apply(Op::greater, reduce(Op::reduce_max, is_item, {is_item.rank() - 1}, false), 0.0);
 }
 
-/// `axis`: the one of x that has the features.
-Sym conditions(const Forest& forest, const NodeTables& tables, Sym x, Sym at, std::int64_t axis) {
-  const Sym value =
-      x.builder().add(Op::gather_elements, {x, gather(tables.feature, at, 0)}, {{"axis", axis}});
+Sym conditions(const Forest& forest, const NodeTables& tables, Sym value, Sym at) {
   const Sym split = gather(tables.split, at, 0);
   Sym holds;
   for (int mode = less_or_equal; mode <= member; ++mode) {
@@ -137,6 +171,16 @@ Sym conditions(const Forest& forest, const NodeTables& tables, Sym x, Sym at, st
   if (!tables.tracks) return holds;
   const Sym goes_true = apply(Op::equal, gather(tables.tracks, at, 0), 1.0);
   return apply(Op::logical_or, holds, apply(Op::logical_and, apply(Op::is_nan, value), goes_true));
+}
+
+/// Nodes that ask for what is not equal ask for what is, the other way round: then no condition holds for NaN.
+void make_equal(Forest& forest) {
+  for (std::size_t node = 0; node < forest.mode.size(); ++node) {
+    if (forest.mode[node] != not_equal) continue;
+    forest.mode[node] = equal;
+    std::swap(forest.next_true[node], forest.next_false[node]);
+    if (!forest.tracks.empty()) forest.tracks[node] = 0;
+  }
 }
 
 /// Can NaN take the true branches where it must as the smallest number? Then every feature is there twice.
@@ -162,13 +206,13 @@ Sym double_features(Forest& forest, Sym x) {
 
 /// Trees that are walked down together, by so many steps.
 struct Trees {
-  std::vector<std::int64_t> roots;
+  std::vector<std::int64_t> roots;  ///< their places
   int depth = 0;
 };
 
 /// What a walk takes, in elements; a step by itself takes as long as some.
 std::int64_t cost_of(std::int64_t trees, int depth, std::int64_t rows) {
-  constexpr std::int64_t of_a_step = 512;
+  constexpr std::int64_t of_a_step = 128;
   return depth * (trees * rows + of_a_step);
 }
 
@@ -191,11 +235,24 @@ bool split_last(std::vector<Trees>& parts, const std::vector<int>& depths, std::
   return true;
 }
 
+/// Steps from a node to the deepest leaf; `heights` has those of inner nodes, or 0. REQUIRES no cycle.
+int height_of(const Forest& forest, std::int64_t node, std::vector<int>& heights) {
+  if (node >= forest.inner()) return 0;
+  const auto at = static_cast<std::size_t>(node);
+  if (heights[at] == 0)
+    heights[at] = 1 + std::max(height_of(forest, forest.next_true[at], heights),
+                               height_of(forest, forest.next_false[at], heights));
+  return heights[at];
+}
+
 /// The trees, the deepest first, by parts of like depth.
 std::vector<Trees> by_depth(const Forest& forest, std::int64_t rows) {
   constexpr std::size_t most_parts = 4;
   std::vector<std::pair<int, std::int64_t>> trees;
-  for (const std::int64_t root : forest.roots) trees.emplace_back(-depth_of(forest, {root}), root);
+  trees.reserve(forest.roots.size());
+  std::vector<int> heights(static_cast<std::size_t>(forest.inner()));
+  for (const std::int64_t root : forest.roots)
+    trees.emplace_back(-height_of(forest, root, heights), static_cast<std::int64_t>(trees.size()));
   std::ranges::stable_sort(trees, {}, &std::pair<int, std::int64_t>::first);
   std::vector<Trees> parts = {{{}, -trees[0].first}};
   std::vector<int> depths;
@@ -213,7 +270,20 @@ struct Walk {
   const NodeTables& tables;
 };
 
-/// Where rows of x end: [rows, trees]. From a vector of rows on, these are innermost: neighbours walk down one tree, whose
+/// One level down. `axis`: the one of x that has the features.
+Sym next_places(const Walk& walk, Sym x, Sym at, std::int64_t axis) {
+  const NodeTables& tables = walk.tables;
+  GraphBuilder& b = x.builder();
+  const Sym word = gather(tables.word, at, 0);
+  const DType type = word.dtype();
+  const Sym feature = apply(Op::shift_right, word, b.scalar(type, tables.bits));
+  const Sym value = b.add(Op::gather_elements, {x, feature}, {{"axis", axis}});
+  const auto mask = static_cast<double>((std::int64_t{1} << tables.bits) - 1);
+  const Sym next = apply(Op::bitwise_and, word, b.scalar(type, mask));
+  return next + cast(conditions(walk.forest, tables, value, at), type);
+}
+
+/// The leaves where rows of x end: [rows, trees]. From a vector of rows on, these are innermost: neighbours walk down one tree, whose
 /// nodes are then near.
 Sym walk_down(const Walk& walk, Sym x) {
   constexpr std::int64_t vector = 16;
@@ -227,11 +297,9 @@ Sym walk_down(const Walk& walk, Sym x) {
     const Sym roots = numbers(b, trees.roots);
     Sym at = is_turned ? broadcast_to(reshape(roots, {count, 1}), {count, rows})
                        : broadcast_to(reshape(roots, {1, count}), {rows, count});
-    for (int step = 0; step < trees.depth; ++step) {
-      const Sym holds = conditions(walk.forest, walk.tables, features, at, is_turned ? 0 : 1);
-      at = gather(walk.tables.next, at * 2.0 + cast(holds, DType::i32), 0);
-    }
-    ends.push_back(at);
+    at = cast(at, walk.tables.word.dtype());
+    for (int step = 0; step < trees.depth; ++step) at = next_places(walk, features, at, is_turned ? 0 : 1);
+    ends.push_back(gather(walk.tables.leaf, at, 0));
   }
   const Sym all = ends.size() == 1 ? ends[0] : concat(ends, is_turned ? 0 : 1);
   return is_turned ? swap_axes(all, 0, 1) : all;
@@ -257,10 +325,11 @@ Sym walk_by_parts(const Walk& walk, Sym x) {
 
 Sym reached_leaves(Forest forest, Sym x) {
   check_lists(forest, x);
-  (void)depth_of(forest, forest.roots);
+  check_depth(forest);
+  make_equal(forest);
   if (tracks_by_features(forest)) x = double_features(forest, x);
-  const NodeTables tables = node_tables(x.builder(), forest, x.dtype());
-  return walk_by_parts({forest, tables}, x) - static_cast<double>(forest.inner());
+  const NodeTables tables = node_tables(x.builder(), forest, places_of(forest), x.dtype());
+  return walk_by_parts({forest, tables}, x);
 }
 
 Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_t leaves,
