@@ -100,6 +100,7 @@ class Fuser {
     if (ends.size() > 1 && ends.back().nodes.size() == ends[ends.size() - 2].nodes.size() + 1 &&
         is_widened_by_readers(ends.back().root))
       ends.pop_back();
+    while (ends.size() > 1 && is_last_view(ends.back())) ends.pop_back();
     draft.nodes = ends.back().nodes;
     draft.root = ends.back().root;
     for (NodeId id : rows_ahead(graph_, anchor, readers_, options_)) {
@@ -122,6 +123,12 @@ class Fuser {
         if (at.inputs[i] == output && prologue_of(at, i) < Prologue::cheap) return false;
       return true;
     });
+  }
+
+  /// A reshape behind all else moves nothing: inside it would make places of elements, which other views want anyway.
+  [[nodiscard]] bool is_last_view(const End& end) const {
+    return node(end.root).op == Op::reshape && is_free_[end.root] &&
+           std::ranges::count_if(end.nodes, [&](NodeId id) { return role_of(node(id)) == Role::view; }) == 1;
   }
 
   /// Drops the ends at which the product is off the template that takes it alone, and says why.

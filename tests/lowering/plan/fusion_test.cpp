@@ -185,6 +185,12 @@ TEST_F(FusionTest, ConcatenationsReadPlanesAndShuffleThem) {
   EXPECT_THAT(groups_of(shuffle), ElementsAre("to_layout", "slice concat reshape transpose reshape"));
 }
 
+TEST_F(FusionTest, ReshapeBehindAConcatIsLeftToMemory) {
+  const ValueId both = graph.add(Op::concat, {x, x}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {reshape(graph, both, {graph.type(both).element_count()})};
+  EXPECT_THAT(groups_of(graph), ElementsAre("concat"));
+}
+
 TEST_F(FusionTest, OriginSaysWhy) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).reason, "matmul; then add gelu; ends: output");
