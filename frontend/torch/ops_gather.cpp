@@ -262,30 +262,69 @@ void embedding_backward(TorchContext& c) {
   add_rows_at(c, reshape(grad, {indices.size(), grad.dim(-1)}), indices);
 }
 
-/// Which index is in which bag, as 1 or 0 of the type of the weights: [indices, bags]; and the number of indices in each,
-/// at least 1.
+/// Which indices are in which bag.
 struct Bags {
-  Sym inside, counts;
+  std::int64_t count = 0;
+  std::int64_t length = -1;  ///< of each bag, where all are as long
+  Sym bag_of;                ///< per index, else
+  Sym is_counted;            ///< per index, where some are not: [indices, 1]
+
+  /// A row for each index -> sums of each bag.
+  [[nodiscard]] Sym sums(Sym rows) const {
+    if (is_counted) rows = where(is_counted, rows, 0.0);
+    const std::int64_t width = rows.dim(1);
+    if (length >= 0) return reduce(Op::reduce_sum, reshape(rows, {count, length, width}), {1}, false);
+    GraphBuilder& b = rows.builder();
+    const Sym zeros = b.filled(rows.dtype(), {count, width}, 0);
+    return b.add(Op::scatter_nd, {zeros, bag_of, rows}, {{"reduction", std::string("add")}});
+  }
+
+  /// A row for each bag -> a row for each index, zeros where that is not counted.
+  [[nodiscard]] Sym rows(Sym of_bags, std::int64_t indices) const {
+    const std::int64_t width = of_bags.dim(1);
+    const Sym rows =
+        length >= 0 ? reshape(broadcast_to(unsqueeze(of_bags, {1}), {count, length, width}), {indices, width})
+                    : gather(of_bags, reshape(bag_of, {indices}), 0);
+    return is_counted ? where(is_counted, rows, 0.0) : rows;
+  }
+
+  /// How many indices of each are counted, at least 1: [bags, 1].
+  [[nodiscard]] Sym sizes(GraphBuilder& b, DType dtype, std::int64_t indices) const {
+    return apply(Op::maximum, sums(b.filled(dtype, {indices, 1}, 1)), 1.0);
+  }
 };
 
-Bags read_bags(TorchContext& c, Sym indices, std::int64_t bags, DType dtype) {
+/// Of bags that begin at multiples of one number: that number; else -1.
+std::int64_t length_of_bags(Sym starts, std::int64_t bags, std::int64_t indices) {
+  if (!starts.is_constant() || bags == 0 || indices % bags != 0) return -1;
+  const std::int64_t length = indices / bags;
+  const Tensor places = starts.constant();
+  for (std::int64_t i = 0; i < places.size(); ++i)
+    if (places.as_double(i) != static_cast<double>(i * length)) return -1;
+  return length;
+}
+
+Bags read_bags(TorchContext& c, Sym indices, std::int64_t bags) {
+  GraphBuilder& b = c.builder();
   const std::int64_t count = indices.size();
-  Sym starts = cast(c.tensor("offsets"), DType::i64);
-  const bool has_last = starts.dim(0) == bags + 1;
-  if (!has_last && starts.dim(0) != bags) throw ModelError("{} offsets for {} bags", starts.dim(0), bags);
-  const Sym ends = has_last ? slice(starts, 0, 1, bags + 1)
-                            : pad(slice(starts, 0, 1, bags), {0}, {1}, static_cast<double>(count));
-  if (has_last) starts = slice(starts, 0, 0, bags);
-  const Sym place = c.builder().iota(DType::i64, {count, 1}, 0);
-  Sym is_inside =
-      apply(Op::logical_and, apply(Op::greater_equal, place, starts), apply(Op::less, place, ends));
-  const std::int64_t padding = c.integer("padding_idx", -1);
-  if (padding >= 0) {
-    const Sym is_padding = apply(Op::equal, reshape(indices, {count, 1}), static_cast<double>(padding));
-    is_inside = apply(Op::logical_and, is_inside, apply(Op::logical_not, is_padding));
+  const Sym offsets = cast(c.tensor("offsets"), DType::i64);  // with a last one it is where all end
+  if (offsets.dim(0) != bags && offsets.dim(0) != bags + 1)
+    throw ModelError("{} offsets for {} bags", offsets.dim(0), bags);
+  const Sym starts = slice(offsets, 0, 0, bags);
+  Bags read{.count = bags, .length = length_of_bags(starts, bags, count), .bag_of = {}, .is_counted = {}};
+  if (read.length < 0) {  // a bag's number is how many begin up to there
+    const Sym ones = b.filled(DType::i64, {bags}, 1);
+    const Sym begins =
+        b.add(Op::scatter_nd, {b.filled(DType::i64, {count + 1}, 0), reshape(starts, {bags, 1}), ones},
+              {{"reduction", std::string("add")}});
+    const Sym begun = b.add(Op::cumsum, {begins}, {{"axis", std::int64_t{0}}});
+    read.bag_of = reshape(slice(begun, 0, 0, count) - 1.0, {count, 1});
   }
-  const Sym inside = cast(is_inside, dtype);
-  return {inside, apply(Op::maximum, reduce(Op::reduce_sum, inside, {0}, false), 1.0)};
+  const std::int64_t padding = c.integer("padding_idx", -1);
+  if (padding < 0) return read;
+  read.is_counted =
+      apply(Op::logical_not, apply(Op::equal, reshape(indices, {count, 1}), static_cast<double>(padding)));
+  return read;
 }
 
 enum BagMode : std::uint8_t { bag_sum, bag_mean, bag_max };
@@ -297,12 +336,13 @@ void embedding_bag(TorchContext& c) {
   const Sym indices = cast(c.tensor("indices"), DType::i64);
   if (c.integer("mode", bag_sum) == bag_max)
     throw UnsupportedError("bags of which the largest is taken are not served");
-  const Bags bags = read_bags(c, indices, c.result_dims_of_rank(2)[0], weight.dtype());
+  const Bags bags = read_bags(c, indices, c.result_dims_of_rank(2)[0]);
   Sym rows = gather(weight, reshape(indices, {indices.size()}), 0);
   if (const Sym factors = c.optional("per_sample_weights"))
     rows = rows * reshape(factors, {indices.size(), 1});
-  Sym sums = matmul(swap_axes(bags.inside, 0, 1), rows);
-  if (c.integer("mode", bag_sum) == bag_mean) sums = sums / unsqueeze(bags.counts, {1});
+  Sym sums = bags.sums(rows);
+  if (c.integer("mode", bag_sum) == bag_mean)
+    sums = sums / bags.sizes(c.builder(), sums.dtype(), indices.size());
   c.outputs({sums, Sym(), Sym(), Sym()});
 }
 
@@ -312,9 +352,9 @@ void embedding_bag_backward(TorchContext& c) {
   const Sym indices = cast(c.tensor("indices"), DType::i64);
   if (c.integer("mode") == bag_max)
     throw UnsupportedError("bags of which the largest is taken are not served");
-  const Bags bags = read_bags(c, indices, grad.dim(0), grad.dtype());
-  if (c.integer("mode") == bag_mean) grad = grad / unsqueeze(bags.counts, {1});
-  Sym rows = matmul(bags.inside, grad);
+  const Bags bags = read_bags(c, indices, grad.dim(0));
+  if (c.integer("mode") == bag_mean) grad = grad / bags.sizes(c.builder(), grad.dtype(), indices.size());
+  Sym rows = bags.rows(grad, indices.size());
   if (const Sym factors = c.optional("per_sample_weights"))
     rows = rows * reshape(factors, {indices.size(), 1});
   add_rows_at(c, rows, indices);

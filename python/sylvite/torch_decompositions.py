@@ -337,7 +337,8 @@ def _bags(indices: Tensor, offsets: Tensor, include_last_offset: bool, padding_i
     """Of each index its bag, of each bag how many count; the places of the indices, and which of these count."""
     starts = offsets[:-1] if include_last_offset else offsets
     place = torch.arange(indices.shape[0], device=indices.device)
-    bag = ((starts <= place[:, None]).sum(1) - 1).to(indices.dtype)
+    begins = starts.new_zeros(indices.shape[0] + 1).scatter_add(0, starts.long(), torch.ones_like(starts))
+    bag = (begins.cumsum(0)[:-1] - 1).to(indices.dtype)
     is_counted = indices != padding_idx
     size = torch.zeros_like(starts).scatter_add(0, bag.long(), is_counted.to(starts.dtype))
     return bag, size, place, is_counted

@@ -154,6 +154,8 @@ class Bags(Whole):
             for offsets, more in (([0, 3, 3, 6], {}), ([0, 2, 8], {"include_last_offset": True}), ([0, 3, 6], {"padding_idx": 1})):
                 offsets = torch.tensor(offsets)
                 self.check_gradients(lambda w: nn.functional.embedding_bag(indices, w, offsets, mode=mode, **more), torch.randn(10, 6))
+            for more in ({}, {"padding_idx": 1}):  # all as long
+                self.check_gradients(lambda w: nn.functional.embedding_bag(indices.view(4, 2), w, mode=mode, **more), torch.randn(10, 6))
         self.check_gradients(lambda w, by: nn.functional.embedding_bag(indices, w, offsets, mode="sum", per_sample_weights=by),
                              torch.randn(10, 6), torch.randn(8))  # fmt: skip
 
