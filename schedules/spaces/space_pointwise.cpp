@@ -60,6 +60,20 @@ std::size_t blocked_loop(const Kernel& kernel, const KernelFacts& facts, std::si
   return rank - 1 - static_cast<std::size_t>(std::ranges::find(perm, 1) - perm.begin());
 }
 
+/// Vectors of a row along which more than two parts follow each other: in a row that is unrolled each vector knows its part, where
+/// else it asks for all. 0: there is no such row, or it is long.
+std::int64_t vectors_of_parts(const Kernel& kernel, const KernelFacts& facts) {
+  constexpr std::int64_t most = 32;
+  const bool joins = std::ranges::any_of(kernel.body.nodes(), [&](const Node& node) {
+    const auto axis = static_cast<int>(node.op == Op::concat ? node.attributes.integer("axis") : -1);
+    return axis + 1 == kernel.body.type(node.outputs.front()).rank() && node.inputs.size() > 2;
+  });
+  if (!joins || facts.loops.empty() || facts.loops[0].is_open || facts.extents[0] % facts.lanes != 0)
+    return 0;
+  const std::int64_t vectors = facts.extents[0] / facts.lanes;
+  return vectors <= most ? vectors : 0;
+}
+
 struct Numbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
@@ -87,7 +101,10 @@ std::vector<Range<Numbers>> Pointwise::ranges() const {
             {"tasks", &Numbers::tasks, tasks},
             {"columns", &Numbers::columns, {16, 8, 1}}};
   }
-  return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
+  std::vector<std::int64_t> vectors = {2, 4, 1, 8};
+  const std::int64_t row = vectors_of_parts(kernel, facts);
+  if (row > 0 && std::ranges::find(vectors, row) == vectors.end()) vectors.push_back(row);
+  return {{"vectors", &Numbers::vectors, vectors}, {"tasks", &Numbers::tasks, tasks}};
 }
 
 Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts,
@@ -97,6 +114,8 @@ Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFa
   // Little arithmetic: unroll against loop overhead. Much: the compiler needs the registers.
   const double elements = static_cast<double>(kernel.body.type(kernel.body.outputs.front()).element_count());
   const bool is_light = facts.work <= 6 * elements;
+  if (const std::int64_t row = vectors_of_parts(kernel, facts); row > 0)
+    return {.vectors = row, .tasks = first_tasks};
   return {.vectors = is_light ? 4 : 2, .tasks = first_tasks};
 }
 

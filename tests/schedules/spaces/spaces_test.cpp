@@ -40,6 +40,8 @@ const SpaceCase cases[] = {
     {"pointwise",
      R"(graph g(%a: f32[4,24], %b: f32[4,7]) { %v: f32[4,31] = concat(%a, %b) {axis=1} return %v })"},
     {"pointwise",
+     R"(graph g(%a: f32[5,16], %b: f32[5,40], %c: f32[5,8]) { %v: f32[5,64] = concat(%a, %b, %c) {axis=1} return %v })"},
+    {"pointwise",
      R"(graph g(%a: bf16[1,6,5,9], %b: bf16[1,6,5,9]) { %c: bf16[1,12,5,9] = concat(%a, %b) {axis=1} %r: bf16[1,2,6,5,9] = reshape(%c) {shape=[1,2,6,5,9]} %t: bf16[1,6,2,5,9] = transpose(%r) {perm=[0,2,1,3,4]} %v: bf16[1,12,5,9] = reshape(%t) {shape=[1,12,5,9]} return %v })"},
     {"pointwise",
      R"(graph g(%a: bf16[4,24], %b: bf16[4,7]) { %r: bf16[4,24] = relu(%a) %v: bf16[4,31] = concat(%r, %b) {axis=1} return %v })"},
