@@ -197,59 +197,56 @@ void median_along(TorchContext& c) {
   c.outputs(std::move(results));
 }
 
-/// Lines along the last axis, each once for every element of it: for that, what is not behind it counts.
-struct RunningLines {
-  Sym own;         ///< [..., n, 1]
-  Sym all;         ///< [..., 1, n]
-  Sym is_counted;  ///< [n, n]
-};
-
-RunningLines running_lines(Sym x, int axis) {
-  constexpr std::int64_t longest = 4096;  // the work is quadratic
-  const Sym lines = swap_axes(x, axis, -1);
-  const std::int64_t n = lines.dim(-1);
-  if (n > longest) throw UnsupportedError("{} elements along the axis, at most {} are served", n, longest);
-  GraphBuilder& b = x.builder();
-  return {unsqueeze(lines, {-1}), unsqueeze(lines, {-2}),
-          apply(Op::less_equal, b.iota(DType::i64, {n, n}, 1), b.iota(DType::i64, {n, n}, 0))};
+/// What is so many places ahead along the axis; at the first places zeros.
+Sym ahead_by(Sym x, int axis, std::int64_t places) {
+  Dims low(static_cast<std::size_t>(x.rank())), high = low;
+  low[static_cast<std::size_t>(axis)] = places;
+  return pad(slice(x, axis, 0, x.dim(axis) - places), low, high);
 }
 
-/// Of what counts for each element: [..., n].
-Sym running_extreme(Op op, const RunningLines& lines) {
-  return reduce(op, where(lines.is_counted, lines.all, lines.own), {lines.all.rank() - 1}, false);
+/// Whether something is so many places ahead: a line that lies along the axis.
+Sym has_ahead(Sym x, int axis, std::int64_t places) {
+  Dims dims(static_cast<std::size_t>(x.rank()), 1);
+  dims[static_cast<std::size_t>(axis)] = x.dim(axis);
+  return apply(Op::greater_equal, x.builder().iota(DType::i64, dims, axis), static_cast<double>(places));
 }
 
-/// The extreme so far along the axis, and its last position.
-template <Op op>
+/// The extreme so far along the axis, and its last position: of 1, 2, 4 and so on elements up to each.
+template <Op is_taken>
 void running(TorchContext& c) {
   const Sym self = c.tensor("self");
   const std::int64_t given = c.integer("dim");
   if (self.rank() == 0) return c.outputs({self, c.builder().filled(DType::i64, {}, 0)});
-  const Sym x = self.dtype() == DType::boolean ? cast(self, DType::u8) : self;
-  const int axis = normalize_axis(given, x.rank());
-  const RunningLines lines = running_lines(x, axis);
-  const Sym values = running_extreme(op, lines);
-  Sym is_hit = apply(Op::equal, lines.all, unsqueeze(values, {-1}));
-  if (is_float(x.dtype())) is_hit = apply(Op::logical_or, is_hit, apply(Op::is_nan, lines.all));
-  const Sym is_place = apply(Op::logical_and, is_hit, lines.is_counted);
-  const std::int64_t n = values.dim(-1);
-  const Sym places = reduce(Op::reduce_max, where(is_place, c.builder().iota(DType::i64, {n, n}, 1), 0.0),
-                            {x.rank()}, false);
-  c.outputs({cast(swap_axes(values, axis, -1), self.dtype()), swap_axes(places, axis, -1)});
+  Sym values = self.dtype() == DType::boolean ? cast(self, DType::u8) : self;
+  const int axis = normalize_axis(given, values.rank());
+  Sym places = c.builder().iota(DType::i64, values.dims(), axis);
+  for (std::int64_t step = 1; step < values.dim(axis); step *= 2) {
+    const Sym before = ahead_by(values, axis, step);
+    Sym keeps = apply(is_taken, values, before);
+    if (is_float(values.dtype())) keeps = apply(Op::logical_or, keeps, apply(Op::is_nan, values));
+    keeps = apply(Op::logical_or, keeps, apply(Op::logical_not, has_ahead(values, axis, step)));
+    places = where(keeps, places, ahead_by(places, axis, step));
+    values = where(keeps, values, before);
+  }
+  c.outputs({cast(values, self.dtype()), places});
 }
 
-/// The logarithm of the sum so far of exponentials, from which the largest is taken first.
+/// log(exp(a) + exp(b)). Equal ones, which may be infinite, have no difference.
+Sym log_add_exp(Sym a, Sym b) {
+  const Sym apart = where(apply(Op::equal, a, b), 0.0, apply(Op::abs, a - b));
+  return apply(Op::maximum, a, b) + apply(Op::softplus, apply(Op::neg, apart));
+}
+
+/// The logarithm of the sum so far of exponentials: of 1, 2, 4 and so on elements up to each.
 void log_cumsum_exp(TorchContext& c) {
   const Sym x = c.tensor("self");
   const std::int64_t given = c.integer("dim");
   if (x.rank() == 0) return c.output(x);
   const int axis = normalize_axis(given, x.rank());
-  const RunningLines lines = running_lines(cast(x, sum_dtype(x.dtype())), axis);
-  const Sym largest = running_extreme(Op::reduce_max, lines);
-  const Sym base = where(apply(Op::is_inf, largest), 0.0, largest);
-  const Sym parts = where(lines.is_counted, apply(Op::exp, lines.all - unsqueeze(base, {-1})), 0.0);
-  const Sym sums = apply(Op::log, reduce(Op::reduce_sum, parts, {x.rank()}, false)) + base;
-  c.output(cast(swap_axes(sums, axis, -1), x.dtype()));
+  Sym sums = cast(x, sum_dtype(x.dtype()));
+  for (std::int64_t step = 1; step < x.dim(axis); step *= 2)
+    sums = where(has_ahead(sums, axis, step), log_add_exp(sums, ahead_by(sums, axis, step)), sums);
+  c.output(cast(sums, x.dtype()));
 }
 
 /// How many elements fall into each of `bins` ranges from min to max, the last with its end.
@@ -285,8 +282,8 @@ const TorchOp rows[] = {
     {"aten.argmin.default", whole, arg_extreme<Op::arg_min>},
     {"aten.argsort.default", "self dim descending", arg_sort},
     {"aten.argsort.stable", "self stable dim descending", arg_sort},
-    {"aten.cummax.default", "self dim", running<Op::reduce_max>},
-    {"aten.cummin.default", "self dim", running<Op::reduce_min>},
+    {"aten.cummax.default", "self dim", running<Op::greater_equal>},
+    {"aten.cummin.default", "self dim", running<Op::less_equal>},
     {"aten.cumprod.default", "self dim dtype", scan<Op::cumprod>},
     {"aten.cumsum.default", "self dim dtype", scan<Op::cumsum>},
     {"aten.histc.default", "self bins min max", histogram},
