@@ -27,7 +27,10 @@ def _graph_lines(number: int, graph: Compiled, details: bool, told: Options) -> 
                f"ready in {report['ready_seconds']:.2f} s")
         yield from (f"    warning: {warning}" for warning in report["warnings"])
         if details:
-            yield from _explain_text(text, sizes, told.settings(graph.device))
+            made = told.settings(graph.device)
+            if graph.kind == "inference" and told.freeze:  # which values they have changes little
+                made["set"] = {**made["set"], "import.random_weights": "1"}
+            yield from _explain_text(text, sizes, made)
 
 
 def _explain_text(text: str, sizes: Mapping[str, int], made: dict[str, Any]) -> Iterator[str]:

@@ -479,6 +479,11 @@ class Explain(WithTorch):
         self.assertIn("1 kernels", text)
         self.assertIn("== kernels ==", text)
 
+    def test_frozen_parameters_are_weights(self):
+        with torch.no_grad():
+            text = sylvite.explain(nn.Linear(64, 64), torch.randn(8, 64), details=True)
+        self.assertNotIn("weights 0 B", text)
+
 
 if __name__ == "__main__":
     unittest.main()
