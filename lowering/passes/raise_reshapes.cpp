@@ -130,7 +130,12 @@ class Raiser {
     if (most == 0 || producer == no_node) return false;
     const Node& node = graph_.node(producer);
     const bool is_work = has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1;
-    return is_work && is_worth_repeating(graph_, node) &&
+    // Ones ahead are in none of several operands that are repeated along all dims.
+    const auto has_all_dims = [&](ValueId input) {
+      const std::optional<Dims> own = input == no_value ? std::nullopt : dims_of_operand(input, id, dims);
+      return own && own->size() == dims.size();
+    };
+    return is_work && is_worth_repeating(graph_, node) && std::ranges::any_of(node.inputs, has_all_dims) &&
            std::ranges::all_of(node.inputs, [&](ValueId input) {
              if (input == no_value) return true;
              const bool fits = !may_[input] && graph_.type(input).element_count() > 0 &&

@@ -88,6 +88,17 @@ TEST(RaiseReshapes, ResultsHaveAsManyDimsAsAreWanted) {
   expect_lowers_faithfully(graph);
 }
 
+/// A mask of which row is less than which column has no operand of all dims.
+TEST(RaiseReshapes, RepeatedWorkHasAsManyDimsAsAreWanted) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 5})), y = graph.add_input("y", f32({4, 1}));
+  const ValueId mask = graph.add(Op::cast, {graph.add(Op::less, {x, y})}, {{"to", "f32"}});
+  const ValueId apart = reshape(graph, mask, {1, 4, 5});
+  graph.outputs = {graph.add(Op::pad, {apart}, {{"low", Dims{0, 1, 0}}, {"high", Dims{0, 0, 0}}}),
+                   graph.add(Op::exp, {apart})};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, LeavesWhatNoOperandIsAsLargeAs) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({3, 1})), y = graph.add_input("y", f32({4}));
