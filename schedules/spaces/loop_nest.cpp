@@ -227,6 +227,16 @@ std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors)
   return step;
 }
 
+void LoopNest::unroll_inner(std::int64_t lanes) {
+  const Loop inner = loops_.front();
+  const std::string rest = fresh("o");
+  const std::string lane = fresh("v");
+  writer_.add("{}.split({}, {}, {}, {}, {}).vectorize({}).unroll({});", stage_, inner.name, rest, lane, lanes,
+              shifting_tail(inner.run, lanes), lane, rest);
+  inner_.insert(inner_.begin(), {lane, rest});
+  loops_.erase(loops_.begin());
+}
+
 std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
   Loop& loop = loops_.at(position);
   const std::int64_t used = std::min(factor, loop.run.least);

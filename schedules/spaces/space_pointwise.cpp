@@ -60,18 +60,23 @@ std::size_t blocked_loop(const Kernel& kernel, const KernelFacts& facts, std::si
   return rank - 1 - static_cast<std::size_t>(std::ranges::find(perm, 1) - perm.begin());
 }
 
-/// Vectors of a row along which more than two parts follow each other: in a row that is unrolled each vector knows its part, where
-/// else it asks for all. 0: there is no such row, or it is long.
-std::int64_t vectors_of_parts(const Kernel& kernel, const KernelFacts& facts) {
-  constexpr std::int64_t most = 32;
+/// Little arithmetic: unrolled against loop overhead. Much: the compiler needs the registers.
+bool is_light(const KernelFacts& facts, const TensorType& out) {
+  return facts.work <= 6 * static_cast<double>(out.element_count());
+}
+
+/// Is a row of parts that follow each other along it short enough to be unrolled? There each vector knows its part, where else it
+/// asks for all.
+bool is_row_of_parts(const Kernel& kernel, const KernelFacts& facts) {
+  constexpr std::int64_t most_vectors = 64;
+  const TensorType& out = kernel.body.type(kernel.body.outputs.front());
   const bool joins = std::ranges::any_of(kernel.body.nodes(), [&](const Node& node) {
-    const auto axis = static_cast<int>(node.op == Op::concat ? node.attributes.integer("axis") : -1);
-    return axis + 1 == kernel.body.type(node.outputs.front()).rank() && node.inputs.size() > 2;
+    return node.op == Op::concat && node.attributes.integer("axis") == out.rank() - 1 &&
+           kernel.body.type(node.outputs.front()).shape == out.shape;
   });
-  if (!joins || facts.loops.empty() || facts.loops[0].is_open || facts.extents[0] % facts.lanes != 0)
-    return 0;
-  const std::int64_t vectors = facts.extents[0] / facts.lanes;
-  return vectors <= most ? vectors : 0;
+  if (!joins || out.layout.channel_block > 0 || facts.loops[0].is_open) return false;
+  const std::int64_t row = facts.extents[0];
+  return row >= facts.lanes && row <= most_vectors * facts.lanes && is_light(facts, out);
 }
 
 struct Numbers {
@@ -101,22 +106,16 @@ std::vector<Range<Numbers>> Pointwise::ranges() const {
             {"tasks", &Numbers::tasks, tasks},
             {"columns", &Numbers::columns, {16, 8, 1}}};
   }
-  std::vector<std::int64_t> vectors = {2, 4, 1, 8};
-  const std::int64_t row = vectors_of_parts(kernel, facts);
-  if (row > 0 && std::ranges::find(vectors, row) == vectors.end()) vectors.push_back(row);
-  return {{"vectors", &Numbers::vectors, vectors}, {"tasks", &Numbers::tasks, tasks}};
+  if (is_row_of_parts(kernel, facts)) return {{"tasks", &Numbers::tasks, tasks}};
+  return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
 }
 
 Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts,
                     std::size_t transposed) {
   const std::int64_t first_tasks = task_count(facts, machine, 1) > 0 ? 1 : 0;
   if (transposed > 0) return {.vectors = 1, .tasks = first_tasks, .columns = 16};
-  // Little arithmetic: unroll against loop overhead. Much: the compiler needs the registers.
-  const double elements = static_cast<double>(kernel.body.type(kernel.body.outputs.front()).element_count());
-  const bool is_light = facts.work <= 6 * elements;
-  if (const std::int64_t row = vectors_of_parts(kernel, facts); row > 0)
-    return {.vectors = row, .tasks = first_tasks};
-  return {.vectors = is_light ? 4 : 2, .tasks = first_tasks};
+  const bool light = is_light(facts, kernel.body.type(kernel.body.outputs.front()));
+  return {.vectors = light ? 4 : 2, .tasks = first_tasks};
 }
 
 Candidate Pointwise::at(const Numbers& point) const {
@@ -133,6 +132,11 @@ Candidate Pointwise::at(const Numbers& point) const {
   if (point.columns > 1) {
     (void)nest.vectorize_inner(facts.lanes, point.vectors);
     (void)nest.tile(transposed, point.columns);
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
+    return {Form{}, writer.take()};
+  }
+  if (is_row_of_parts(kernel, facts)) {
+    nest.unroll_inner(facts.lanes);
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     return {Form{}, writer.take()};
   }
