@@ -2,13 +2,15 @@
 """torch.compile(model, backend="sylvite") over many models, each in a process of its own, beside eager and Inductor.
 
 usage: torch_census.py --out FILE.jsonl [--only TEXT,...] [--passes inference,dynamic,training] [--inductor] [--warm] [--seconds 1]
-                       [--device cuda] [--bf16] [--jobs 1]
+                       [--best] [--processor] [--lock FILE] [--device cuda] [--bf16] [--jobs 1]
 
 Writes a line for each model and pass: whether results pass the rule of torch's own suite (as near to a run in float64 as eager is,
 within its factors; gradients of bf16 as near to f32), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
-an empty cache of kernels (cold) and, with --warm, with a full one in a second process, and what that compiled, and milliseconds of a call, the median of turns. On a GPU
-a turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights
-and inputs of bf16, and training is under autocast. With --jobs so many models are compiled side by side, and measured one after the other
+an empty cache of kernels (cold) and, with --warm, with a full one in a second process, and what that compiled, and milliseconds of a call, the median and the least of turns. With --processor a call's
+are of processor time, which waits for nobody. Seconds to a first result are also given in processor time, of this process and of those that it
+starts; torch's own compiler is imported before, and what it takes alone (AOTAutograd's aot_eager) is given for the second process. With --best
+Inductor also runs in max-autotune with frozen weights. While times are measured the file of --lock is locked, for others that measure. On a GPU a
+turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights and inputs of bf16, and training is under autocast. With --jobs so many models are compiled side by side, and measured one after the other
 once all are compiled; first times then say little. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
 """
 
@@ -108,9 +110,49 @@ def memory_of(function, options):
     return torch.cuda.max_memory_allocated() / 1e9
 
 
-def median_times(functions, options):
-    """Milliseconds of a call of each, in turns."""
+@contextlib.contextmanager
+def locked(options):
+    """What takes times has the lock."""
+    if not options.lock:
+        yield
+        return
+    with open(options.lock, "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def processor_seconds():
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+class FirstResult:
+    """Seconds to a first result, by the clock and of processors."""
+
+    def __init__(self, name, line, options):
+        self.name, self.line, self.options = name, line, options
+
+    def __enter__(self):
+        self.start, self.processor = time.perf_counter(), processor_seconds()
+
+    def __exit__(self, *_):
+        settle(self.options)
+        self.line[self.name + "first_s"] = time.perf_counter() - self.start
+        self.line[self.name + "first_processor_s"] = processor_seconds() - self.processor
+
+
+def take_times(functions, options, line):
+    """Milliseconds of a call of each by name, in turns: the median and the least."""
+    with locked(options):
+        kept = in_turns(list(functions.values()), options)
+    for name, times in zip(functions, kept):
+        line[name + "_ms"], line[name + "_least_ms"] = 1e3 * statistics.median(times), 1e3 * min(times)
+
+
+def in_turns(functions, options):
+    """Seconds of calls of each, in turns."""
     calls = 10 if options.device == "cuda" else 1
+    now = time.process_time if options.processor else time.perf_counter
     times = [[] for _ in functions]
     for function in functions * 3:  # what is recorded is recorded now
         function()
@@ -118,22 +160,27 @@ def median_times(functions, options):
     end = time.perf_counter() + options.seconds * len(functions)
     while time.perf_counter() < end or len(times[0]) < 3:
         for function, kept in zip(functions, times):
-            start = time.perf_counter()
+            start = now()
             for _ in range(calls):
                 function()
             settle(options)
-            kept.append((time.perf_counter() - start) / calls)
-    return [1e3 * statistics.median(kept) for kept in times]
+            kept.append((now() - start) / calls)
+    return times
 
 
 def compiled_ways(model, options):
     """Name -> the model as each compiler and mode has it, but for the one that is checked."""
     import torch
     ways = {}
+    if options.first_only:
+        ways["aot_eager"] = torch.compile(model, backend="aot_eager", dynamic=False)
     if options.device == "cuda":
         ways["sylvite_reduce_overhead"] = torch.compile(model, backend="sylvite", mode="reduce-overhead", dynamic=False)
     if options.inductor:
         ways["inductor"] = torch.compile(model, dynamic=False)
+        if options.best:
+            best = {"max_autotune": True, "freezing": options.passes == "inference"}
+            ways["inductor_best"] = torch.compile(model, dynamic=False, options=best)
         if options.device == "cuda":
             ways["inductor_reduce_overhead"] = torch.compile(model, mode="reduce-overhead", dynamic=False)
     return ways
@@ -156,11 +203,17 @@ def first_calls(ways, arguments, options, line):
     """What each gives at its first call, which takes so many seconds."""
     results = {}
     for name, way in ways.items():
-        start = time.perf_counter()
-        results[name] = call(way, copy.deepcopy(arguments))
-        settle(options)
-        line[name + "_first_s"] = time.perf_counter() - start
+        with FirstResult(name + "_", line, options):
+            results[name] = call(way, copy.deepcopy(arguments))
     return results
+
+
+def exact_result(model, arguments, eager):
+    """In float64, or as eager has it where torch has an operation for fewer types."""
+    try:
+        return call(copy.deepcopy(model).double(), to_double(copy.deepcopy(arguments)))
+    except RuntimeError:
+        return eager
 
 
 def run_inference(model, make, options, heard):
@@ -169,16 +222,16 @@ def run_inference(model, make, options, heard):
     compiled = torch.compile(model, backend="sylvite", dynamic=False)
     arguments = make(0)
     with torch.no_grad():
-        start = time.perf_counter()
-        got = call(compiled, copy.deepcopy(arguments))
-        settle(options)
-        line = {"first_s": time.perf_counter() - start, **describe(heard)}
+        line = {}
+        with FirstResult("", line, options):
+            got = call(compiled, copy.deepcopy(arguments))
+        line.update(describe(heard))
         ways = compiled_ways(model, options)
         firsts = first_calls(ways, arguments, options, line)
         if options.first_only:
             return line
         eager = call(model, copy.deepcopy(arguments))
-        exact = call(copy.deepcopy(model).double(), to_double(copy.deepcopy(arguments)))
+        exact = exact_result(model, arguments, eager)
         tolerance = 1e-2 if options.bf16 else 1e-3
         line["same"] = all(is_same(each, eager, exact, tolerance) for each in (got, call(compiled, copy.deepcopy(arguments))))
         functions = {"eager": lambda: call(model, arguments), "sylvite": lambda: call(compiled, arguments)}
@@ -186,7 +239,7 @@ def run_inference(model, make, options, heard):
             line[name + "_same"] = is_same(firsts[name], eager, exact, tolerance)
             functions[name] = lambda way=way: call(way, arguments)
         with alone(options):
-            line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
+            take_times(functions, options, line)
     return line
 
 
@@ -243,23 +296,21 @@ def run_training(model, make, options, heard):
             loss = loss_of(call(function, given))
         loss.backward()
 
-    start = time.perf_counter()
-    step(compiled, copy.deepcopy(arguments), model)
-    settle(options)
-    line = {"first_s": time.perf_counter() - start, **describe(heard)}
+    line = {}
+    with FirstResult("", line, options):
+        step(compiled, copy.deepcopy(arguments), model)
+    line.update(describe(heard))
     got = [p.grad for p in model.parameters() if p.grad is not None]
     functions = {"eager": lambda: step(models[1], arguments, models[1]), "sylvite": lambda: step(compiled, arguments, model)}
     for name, way in compiled_ways(models[1], options).items():
-        start = time.perf_counter()
-        step(way, arguments, models[1])
-        settle(options)
-        line[name + "_first_s"] = time.perf_counter() - start
+        with FirstResult(name + "_", line, options):
+            step(way, arguments, models[1])
         functions[name] = lambda way=way: step(way, arguments, models[1])
     with alone(options):
         step(models[1], copy.deepcopy(arguments), models[1])
         eager = [p.grad for p in models[1].parameters() if p.grad is not None]
         line["same"] = is_same(got, eager, exact_gradients(models[1], arguments, step, options), 1e-2)
-        line.update(zip((name + "_ms" for name in functions), median_times(list(functions.values()), options)))
+        take_times(functions, options, line)
         line.update({name + "_GB": memory_of(function, options) for name, function in functions.items()})
     return line
 
@@ -274,6 +325,7 @@ def child(options):
     from sylvite import torch_backend
     from torch_census_models import MODELS
     torch.set_num_threads(options.threads)
+    torch.compile(torch.nn.Identity(), backend="aot_eager")(torch.ones(1))
     torch.manual_seed(0)
     model, make_on_cpu = MODELS[options.child]()
     if options.passes == "training":
@@ -287,8 +339,9 @@ def child(options):
 def run_child(name, kind, options, cache, first_only=False, meet=""):
     words = [sys.executable, __file__, "--child", name, "--passes", kind, "--threads", str(options.threads), "--seconds",
              str(options.seconds), "--device", options.device]  # fmt: skip
-    words += ["--inductor"] * options.inductor + ["--first-only"] * first_only + ["--bf16"] * options.bf16
-    words += ["--timeout", str(options.timeout), "--meet", meet]
+    words += ["--inductor"] * options.inductor + ["--first-only"] * first_only + ["--bf16"] * options.bf16 + ["--best"] * options.best
+    words += ["--timeout", str(options.timeout), "--meet", meet, "--lock", options.lock]
+    words += ["--processor"] * options.processor
     environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/inductor", "HF_HUB_OFFLINE": "1"}
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=options.timeout, env=environment, check=False)
@@ -314,7 +367,7 @@ def one_line(name, kind, options, meet):
 
 def tell(line, options):
     keys = ("same", "graphs", "torch_parts", "first_s", "warm_first_s", "warm_compiled", "inductor_first_s",
-            "warm_inductor_first_s", "eager_ms", "sylvite_ms", "inductor_ms", "error")
+            "warm_inductor_first_s", "eager_ms", "sylvite_ms", "inductor_ms", "inductor_best_ms", "inductor_best_first_s", "failures", "error")
     brief = {key: line[key] for key in keys if line.get(key) is not None}
     print(line["model"], line["pass"], json.dumps({k: round(v, 2) if isinstance(v, float) else v for k, v in brief.items()}), flush=True)
     if options.out:
@@ -330,7 +383,7 @@ def summary(lines):
             continue
         whole = [r for r in rows if r.get("same") and not r.get("torch_parts") and not r.get("failures")]
         text = f"{kind}: {len(rows)} models, {sum(bool(r.get('same')) for r in rows)} right, {len(whole)} of them with no part run by torch"
-        for other in ("eager", "inductor", "inductor_reduce_overhead"):
+        for other in ("eager", "inductor", "inductor_best", "inductor_reduce_overhead"):
             ratios = [r[other + "_ms"] / r["sylvite_ms"] for r in rows if r.get("same") and other + "_ms" in r]
             if ratios:
                 text += f"; {statistics.geometric_mean(ratios):.2f}x {other}'s speed ({min(ratios):.2f}x to {max(ratios):.2f}x)"
@@ -346,6 +399,9 @@ def main():
     parser.add_argument("--only", default="", help="parts of names, with commas")
     parser.add_argument("--passes", default="inference")
     parser.add_argument("--inductor", action="store_true")
+    parser.add_argument("--best", action="store_true", help="with --inductor: its max-autotune with frozen weights, too")
+    parser.add_argument("--processor", action="store_true", help="calls in processor time, for a machine that does other things; with one thread")
+    parser.add_argument("--lock", default="", help="a file to lock while times are measured")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--cache", help="a folder for all kernels; first times then say little")
     parser.add_argument("--first-only", action="store_true", help="of a child: no checks and no times")

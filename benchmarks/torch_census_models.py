@@ -3,9 +3,11 @@
 import torch
 
 import torch_census_functions  # noqa: F401
+import torch_census_further  # noqa: F401
 import torch_census_learning  # noqa: F401
 import torch_census_networks
 import torch_census_numeric  # noqa: F401
+import torch_census_programs  # noqa: F401
 import torch_census_science  # noqa: F401
 import torch_census_sequences  # noqa: F401
 import torch_census_sight  # noqa: F401
