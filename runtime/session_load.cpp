@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 #include <unordered_map>
 
@@ -221,18 +222,41 @@ bool shrink_guess(ModelSizes& sizes) {
   return true;
 }
 
-/// Doubles the smallest of them, batches aside; false where all are as large as anybody would guess.
-bool grow_guess(ModelSizes& sizes) {
+/// Makes them powers of two, and then shrinks them: a model may take 128 where it takes neither 224 nor 112.
+bool shrink_power(ModelSizes& sizes) {
+  bool is_changed = false;
+  for (SizeSymbol& symbol : sizes.symbols) {
+    const auto hint = static_cast<std::uint64_t>(symbol.range.hints.front());
+    const auto power = static_cast<std::int64_t>(std::bit_ceil(hint));
+    if (!symbol.is_guessed || std::has_single_bit(hint) || power > symbol.range.high) continue;
+    symbol.range.hints = {power};
+    is_changed = true;
+  }
+  return is_changed || shrink_guess(sizes);
+}
+
+/// Doubles the smallest of them that is at least `least`; false where all are as large as anybody would guess.
+bool grow_from(ModelSizes& sizes, std::int64_t least) {
   constexpr std::int64_t largest_guess = 4096;
   SizeSymbol* smallest = nullptr;
   for (SizeSymbol& symbol : sizes.symbols) {
     const std::int64_t hint = symbol.range.hints.front();
-    if (!symbol.is_guessed || hint == 1 || hint * 2 > std::min(symbol.range.high, largest_guess)) continue;
+    if (!symbol.is_guessed || hint < least || hint * 2 > std::min(symbol.range.high, largest_guess)) continue;
     if (smallest == nullptr || hint < smallest->range.hints.front()) smallest = &symbol;
   }
   if (smallest == nullptr) return false;
   smallest->range.hints = {smallest->range.hints.front() * 2};
   return true;
+}
+
+/// Batches aside.
+bool grow_guess(ModelSizes& sizes) {
+  return grow_from(sizes, 2);
+}
+
+/// What stands where batches do may be points of a cloud or nodes of a graph, of which a model needs a few.
+bool grow_batch(ModelSizes& sizes) {
+  return grow_from(sizes, 1);
 }
 
 /// Makes the sizes 1 that one input alone has, of the last input that has larger ones; false where only the first is left.
@@ -274,13 +298,13 @@ bool try_first_sizes(const ParsedModel& model) {
 }
 
 /// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
-/// window takes 256 samples, or have states of sizes of their own. Where others do not help either, the usual ones stay, and
-/// the error that comes of them.
+/// window takes 256 samples, or for powers of two, or have states of sizes of their own. Where others do not help either, the
+/// usual ones stay, and the error that comes of them.
 void fit_guesses(ParsedModel& model) {
   if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
   const ModelSizes usual = model.sizes;
   if (try_first_sizes(model)) return;
-  for (const auto change : {empty_state, shrink_guess, grow_guess}) {
+  for (const auto change : {empty_state, shrink_guess, shrink_power, grow_guess, grow_batch}) {
     model.sizes = usual;
     while (change(model.sizes))
       if (try_first_sizes(model)) return;

@@ -17,7 +17,8 @@ struct Row {
   SizeConvention sizes;
 };
 
-/// The first row whose word is in the name decides.
+/// The first row whose word is in the name decides. A single letter of a batch does so at axis 0 alone: elsewhere `n` is a
+/// number of anything.
 constexpr Row conventions[] = {
     {"batch", batch},     {"batchsize", batch}, {"bs", batch},        {"n", batch},
     {"b", batch},         {"seq", sequence},    {"seqlen", sequence}, {"sequence", sequence},
@@ -49,8 +50,10 @@ SizeConvention by_place(int axis, int rank) {
 
 SizeConvention size_convention(std::string_view name, int axis, int rank) {
   const std::vector<std::string> words = words_of(name);
-  for (const Row& row : conventions)
-    if (std::ranges::find(words, row.word) != words.end()) return row.sizes;
+  for (const Row& row : conventions) {
+    const bool counts = axis == 0 || (row.word != "n" && row.word != "b");
+    if (counts && std::ranges::find(words, row.word) != words.end()) return row.sizes;
+  }
   return by_place(axis, rank);
 }
 

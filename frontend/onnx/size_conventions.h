@@ -11,8 +11,8 @@ struct SizeConvention {
   std::int64_t usual = 0;  ///< the size to be fast at
 };
 
-/// Names are told by their words, in either case: `decoder_sequence_length` is a sequence. A name that says nothing
-/// goes by the place: axis 0 is a batch, the last two of four are those of an image, another one is a sequence.
+/// Names are told by their words, in either case: `decoder_sequence_length` is a sequence. A name that says nothing,
+/// as `n` behind the first axis, goes by the place: axis 0 is a batch, the last two of four are those of an image, another one is a sequence.
 [[nodiscard]] SizeConvention size_convention(std::string_view name, int axis, int rank);
 
 }  // namespace sylvite

@@ -47,5 +47,49 @@ TEST(GuessedSizes, StatesAreOfOneElementAtFirst) {
   EXPECT_EQ(compiled.run({frame, state, state}).at(0).dims(), (Dims{1, 9, 4, 6}));
 }
 
+/// Lines of 3 values, as many as `name` says, flattened and multiplied by a matrix of `rows` rows.
+std::string save_flattened(const TemporaryFolder& folder, const std::string& name, std::int64_t rows) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 1, 3});
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(
+      name);
+  add_output(graph, "y");
+  add_node(graph, "Flatten", {"x"}, {"line"});
+  add_floats(graph, "weights", {rows, 1}, std::vector<float>(static_cast<std::size_t>(rows), 1.0F));
+  add_node(graph, "MatMul", {"line", "weights"}, {"y"});
+  const std::string path = folder.path() + "/flattened.onnx";
+  write_file(path, model.SerializeAsString());
+  return path;
+}
+
+TEST(GuessedSizes, PowersOfTwoAreTriedWhereUsualSizesDoNotFit) {
+  const TemporaryFolder folder;
+  const std::string path = save_flattened(folder, "width", 384);
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{128}));
+}
+
+/// The best five of the points of a cloud, whose number stands where a batch does.
+TEST(GuessedSizes, BatchesGrowWhereAModelTakesNoneSoSmall) {
+  const TemporaryFolder folder;
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.add_dim()->set_dim_param("points");
+  shape.add_dim()->set_dim_value(3);
+  add_output(graph, "y");
+  add_integers(graph, "five", {5});
+  add_node(graph, "TopK", {"x", "five"}, {"y", "places"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
+  const std::string path = folder.path() + "/points.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{8}));
+  CompiledModel compiled = compile(path, test_options(folder.path()));
+  EXPECT_EQ(compiled.run({Tensor(DType::f32, {20, 3})}).at(0).dims(), (Dims{5, 3}));
+}
+
 }  // namespace
 }  // namespace sylvite

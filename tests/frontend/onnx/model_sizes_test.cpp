@@ -67,9 +67,16 @@ TEST(ModelSizes, OpenDimensionsHaveNamesRangesAndUsualSizes) {
 
 TEST(ModelSizes, NamesTellUsualSizes) {
   const std::tuple<const char*, int, int, std::int64_t> rows[] = {
-      {"batch_size", 1, 2, 1},  {"N", 3, 4, 1},         {"decoder_sequence_length", 0, 2, 128},
-      {"numTokens", 0, 1, 128}, {"seq_len", 1, 2, 128}, {"image_height", 0, 1, 224},
-      {"W", 3, 4, 224},         {"s77", 0, 2, 1},       {"unk__12", 1, 3, 128},
+      {"batch_size", 1, 2, 1},
+      {"N", 0, 4, 1},
+      {"n", 2, 3, 128},
+      {"decoder_sequence_length", 0, 2, 128},
+      {"numTokens", 0, 1, 128},
+      {"seq_len", 1, 2, 128},
+      {"image_height", 0, 1, 224},
+      {"W", 3, 4, 224},
+      {"s77", 0, 2, 1},
+      {"unk__12", 1, 3, 128},
       {"anything", 2, 4, 224},
   };
   for (const auto& [name, axis, rank, usual] : rows)
