@@ -59,7 +59,7 @@ Sym rms_norm(Sym x, Sym scale, int axis, double epsilon) {
 
 Sym group_norm(Sym x, Sym scale, Sym bias, std::int64_t groups, double epsilon) {
   const Dims dims = x.dims();
-  if (x.rank() < 3 || groups < 1 || dims[1] % groups != 0)
+  if (x.rank() < 2 || groups < 1 || dims[1] % groups != 0)
     throw ModelError("{} groups do not fit the input", groups);
   const Sym grouped = reshape(x, {dims[0], groups, dims[0] * groups == 0 ? 0 : x.size() / dims[0] / groups});
   const Sym value = standardized(grouped, 2, epsilon);

@@ -362,6 +362,20 @@ TEST(OnnxImporterTest, ImportsTheTakenBranchOnly) {
   EXPECT_THAT(run(model, {floats({2}, {1, -2})}), testing::ElementsAre(-1, 2));
 }
 
+TEST(OnnxImporterTest, GroupsOfChannelsWithoutPlacesAreNormalised) {
+  onnx::ModelProto model = empty_model(21);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 4});
+  add_floats(graph, "scale", {4}, {1, 2, 1, 1});
+  add_floats(graph, "bias", {4}, {0, 0, 0, 5});
+  set_integer(add_node(graph, "GroupNormalization", {"x", "scale", "bias"}, {"y"}), "num_groups", 2);
+  add_output(graph, "y");
+  const Graph imported = import_model(model);
+  const Tensor y = interpret(imported, {floats({2, 4}, {1, 3, 10, 30, 8, 4, 2, 6})}).at(0);
+  const double wanted[] = {-1, 2, -1, 6, 1, -2, -1, 6};
+  for (std::int64_t i = 0; i < 8; ++i) EXPECT_NEAR(y.as_double(i), wanted[i], 1e-4) << i;
+}
+
 TEST(OnnxImporterTest, OutputsKeepTheirNames) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
