@@ -34,6 +34,12 @@ void define_attention_gradient(AlgorithmBuilder& builder, const Node& node);
 [[nodiscard]] Halide::Expr attention_logit(AlgorithmBuilder& builder, const Node& node,
                                            const Halide::Expr& score, const Coordinates& at);
 
+/// A key for choosing an index: -0 and 0 are equal.
+[[nodiscard]] Halide::Expr index_key(const Halide::Expr& x, bool nan_is_largest);
+
+/// The type in which elements are compared: a compute type, or 8 bits for booleans.
+[[nodiscard]] Halide::Type folded_type(DType dtype);
+
 /// A coordinate moved by a constant; keeps the split where the offset is a multiple of the block.
 [[nodiscard]] Coordinate shifted(const Coordinate& coordinate, std::int64_t offset);
 

@@ -68,12 +68,6 @@ Fold fold_of(Op op, const Halide::Type& type, const Expr& least_key, const Expr&
   }
 }
 
-/// A key for choosing an index: -0 and 0 are equal.
-Expr index_key(const Expr& x, bool nan_is_largest) {
-  const bool is_float = x.type().is_float();
-  return order_key(is_float ? strict_add(x, Halide::Internal::make_zero(x.type())) : x, nan_is_largest);
-}
-
 bool folds_keys(Op op) {
   return op == Op::reduce_max || op == Op::reduce_min;
 }
@@ -85,11 +79,16 @@ Expr extreme_key(const Halide::Type& type, bool largest, bool nan_is_largest) {
   return order_key(largest ? infinity : -infinity, nan_is_largest);
 }
 
+}  // namespace
+
+Expr index_key(const Expr& x, bool nan_is_largest) {
+  const bool is_float = x.type().is_float();
+  return order_key(is_float ? strict_add(x, Halide::Internal::make_zero(x.type())) : x, nan_is_largest);
+}
+
 Halide::Type folded_type(DType dtype) {
   return dtype == DType::boolean ? Halide::UInt(8) : compute_type_of(dtype);
 }
-
-}  // namespace
 
 void define_reduction(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
@@ -178,52 +177,6 @@ void define_scan(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Expr> from = AlgorithmBuilder::arguments_of(type, before);
   folded(to) = is_sum ? folded(to) + folded(from) : folded(to) * folded(from);
   builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
-}
-
-void define_top_k(AlgorithmBuilder& builder, const Node& node) {
-  const ValueId in = node.inputs.front();
-  const TensorType& type = builder.type(node.outputs.front());
-  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  const bool largest = node.attributes.integer("largest") != 0;
-  const Expr count = builder.extent(in, axis);
-  const Expr k = builder.extent(type.shape.at(axis));
-
-  // Slot 0 of vN_fold means "nothing chosen yet" by index -1; slot j+1 holds the j-th choice: the best
-  // element that comes after slot j's in the order (key, then lower index). One pass over the axis per
-  // choice.
-  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
-  const Halide::RDom domain = open_reduction_domain({count, k});
-  Coordinates source = AlgorithmBuilder::coordinates_of(type);
-  source[axis] = Expr(domain[0]);
-  const Expr key = index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
-  const std::size_t position = vars.size() - 1 - axis;
-  std::vector<Expr> slot(vars.begin(), vars.end());
-  slot[position] = domain[1] + 1;
-  std::vector<Expr> previous = slot;
-  previous[position] = Expr(domain[1]);
-
-  Func folded = builder.stage(builder.name(node.outputs.front()) + "_fold");
-  folded(vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
-  const auto comes_before = [&](const Expr& a, const Expr& index_a, const Expr& b, const Expr& index_b) {
-    return (largest ? a > b : a < b) || (a == b && index_a < index_b);
-  };
-  const Expr index = domain[0];
-  const Expr allowed =
-      folded(previous)[1] < 0 || comes_before(folded(previous)[0], folded(previous)[1], key, index);
-  const Expr better = folded(slot)[1] < 0 || comes_before(key, index, folded(slot)[0], folded(slot)[1]);
-  folded(slot) = Tuple(select(allowed && better, key, folded(slot)[0]),
-                       select(allowed && better, index, folded(slot)[1]));
-
-  const auto chosen = [&](int part) {
-    std::vector<Expr> arguments(vars.begin(), vars.end());
-    arguments[position] = vars[position] + 1;
-    return Expr(folded(arguments)[part]);
-  };
-  builder.define(node.outputs[0], [&](const Coordinates&) -> Expr {
-    if (type.dtype == DType::boolean) return chosen(0) != 0;
-    return from_order_key(chosen(0), compute_type_of(type.dtype));
-  });
-  builder.define(node.outputs[1], [&](const Coordinates&) { return cast<std::int64_t>(chosen(1)); });
 }
 
 }  // namespace sylvite

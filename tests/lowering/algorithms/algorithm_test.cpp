@@ -340,6 +340,28 @@ TEST(Algorithm, ScansAndOrderings) {
   check({of(DType::i64, {4, 6})}, nodes);
 }
 
+/// Ties keep the order of their indices, NaN is largest, and -0 is 0.
+TEST(Algorithm, ManyOfManyAreOrderedByDigits) {
+  const auto check_order = [](const TensorType& type, std::int64_t axis, std::int64_t k,
+                              const std::vector<Tensor>& values = {}) {
+    for (const std::int64_t largest : {0, 1}) {
+      const Kernel kernel =
+          kernel_with({type}, {{Op::top_k, {0}, {{"axis", axis}, {"k", k}, {"largest", largest}}}});
+      check_candidate(kernel, reference_candidate(kernel), values, 0);
+    }
+  };
+  for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8}) {
+    check_order(of(dtype, {3, 700}), 1, 20);
+    check_order(of(dtype, {700, 2}), 0, 9);
+    check_order(of(dtype, {600}), 0, 600);
+  }
+  Tensor special(DType::f32, {600});
+  const double numbers[] = {0, -0.0, 1, NAN, -1, INFINITY, -INFINITY, 1e-40};
+  for (std::int64_t i = 0; i < 600; ++i)
+    special.set_double(i, numbers[static_cast<std::size_t>(i * i % 61 % 8)]);
+  check_order(f32({600}), 0, 77, {special});
+}
+
 TEST(Algorithm, Normalizations) {
   check({f32({3, 4, 10}), f32({10}), f32({10}), f32({4, 10}), f32({4})},
         {{Op::softmax, {0}, {{"axis", 2L}}},

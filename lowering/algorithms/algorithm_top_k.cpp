@@ -1,0 +1,215 @@
+#include "lowering/algorithms/algorithm_nodes.h"
+#include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/halide_types.h"
+
+// The k first elements along an axis, in order. Two formulations, equal to the bit:
+//
+// By choices: stage vN_fold, whose update 0 is a pass over the axis for each choice. n*k steps.
+//
+// By digits: integers of the order, vN_keys_steps, largest first, are counted by their highest 8 bits (vN_count_0), counts
+// are added from the last digit down (vN_above_0), and the digit of the k-th key is read off (vN_digit_0); so the next 8 bits
+// among the keys that share it, until the k-th key is known. Keys above it and the first of those equal to it are
+// gathered (vN_placed, vN_taken) and ranked among themselves (vN_rank, vN_sorted). Some 10 steps an element, and k*k of vectors.
+
+namespace sylvite {
+namespace {
+
+using Halide::cast;
+using Halide::Expr;
+using Halide::Func;
+using Halide::RDom;
+using Halide::select;
+using Halide::Tuple;
+using Halide::Var;
+
+constexpr int digit_bits = 8;
+constexpr int digits_of = 1 << digit_bits;
+
+/// What both formulations read of the node.
+struct Order {
+  AlgorithmBuilder& builder;
+  const Node& node;
+  ValueId in = node.inputs.front();
+  const TensorType& type = builder.type(node.outputs.front());
+  std::string name = builder.name(node.outputs.front());
+  std::size_t axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  bool largest = node.attributes.integer("largest") != 0;
+  Expr count = builder.extent(in, axis);
+  Expr k = builder.extent(type.shape.at(axis));
+  std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  std::size_t position = vars.size() - 1 - axis;
+
+  [[nodiscard]] Expr key(const Expr& place) const {
+    Coordinates source = AlgorithmBuilder::coordinates_of(type);
+    source[axis] = place;
+    return index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
+  }
+  /// The vars of the result with another place along the axis.
+  [[nodiscard]] std::vector<Expr> at(const Expr& place) const {
+    std::vector<Expr> arguments(vars.begin(), vars.end());
+    arguments[position] = place;
+    return arguments;
+  }
+  /// The vars but that of the axis.
+  [[nodiscard]] std::vector<Var> rows() const {
+    std::vector<Var> others = vars;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(position));
+    return others;
+  }
+  [[nodiscard]] Func stage(const std::string& suffix) const { return builder.stage(name + suffix); }
+
+  void define(const Expr& chosen_key, const Expr& chosen_index) const {
+    builder.define(node.outputs[0], [&](const Coordinates&) -> Expr {
+      if (type.dtype == DType::boolean) return chosen_key != 0;
+      return from_order_key(chosen_key, compute_type_of(type.dtype));
+    });
+    builder.define(node.outputs[1], [&](const Coordinates&) { return cast<std::int64_t>(chosen_index); });
+  }
+};
+
+/// Slot 0 of vN_fold means "nothing chosen yet" by index -1; slot j+1 holds the j-th choice: the best element that comes after
+/// slot j's in the order (key, then lower index).
+void define_by_choices(const Order& order) {
+  const RDom domain = open_reduction_domain({order.count, order.k});
+  const Expr key = order.key(Expr(domain[0]));
+  const std::vector<Expr> slot = order.at(domain[1] + 1);
+  const std::vector<Expr> previous = order.at(Expr(domain[1]));
+
+  Func folded = order.stage("_fold");
+  folded(order.vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
+  const auto comes_before = [&](const Expr& a, const Expr& index_a, const Expr& b, const Expr& index_b) {
+    return (order.largest ? a > b : a < b) || (a == b && index_a < index_b);
+  };
+  const Expr index = domain[0];
+  const Expr allowed =
+      folded(previous)[1] < 0 || comes_before(folded(previous)[0], folded(previous)[1], key, index);
+  const Expr better = folded(slot)[1] < 0 || comes_before(key, index, folded(slot)[0], folded(slot)[1]);
+  folded(slot) = Tuple(select(allowed && better, key, folded(slot)[0]),
+                       select(allowed && better, index, folded(slot)[1]));
+
+  const std::vector<Expr> chosen = order.at(order.vars[order.position] + 1);
+  order.define(folded(chosen)[0], folded(chosen)[1]);
+}
+
+/// Keys as unsigned numbers, the first of the order the largest; and back.
+Expr to_unsigned(const Expr& key, bool largest) {
+  const Halide::Type word = Halide::UInt(key.type().bits());
+  const Expr top = Halide::Internal::make_const(word, key.type().is_int() ? 1 : 0) << (word.bits() - 1);
+  const Expr ordered = Halide::reinterpret(word, key) ^ top;
+  return largest ? ordered : ~ordered;
+}
+
+Expr from_unsigned(const Expr& word, const Halide::Type& type, bool largest) {
+  const Expr top = Halide::Internal::make_const(word.type(), type.is_int() ? 1 : 0)
+                   << (word.type().bits() - 1);
+  return Halide::reinterpret(type, (largest ? word : ~word) ^ top);
+}
+
+/// The k-th key, and how many of those equal to it are taken.
+struct Limit {
+  Expr key;
+  Expr equals;
+};
+
+/// One digit more of it. `known` has the digits above, and zeros; of the keys that share them, `known.equals` are taken.
+Limit next_digit(const Order& order, const Func& keys, const Limit& known, int digit) {
+  const Halide::Type word = known.key.type();
+  const int shift = word.bits() - digit_bits * (digit + 1);
+  const std::string suffix = "_" + std::to_string(digit);
+  const RDom places = open_reduction_domain({order.count});
+  const Expr key = keys(order.at(places[0]));
+  const Expr own = cast<std::int32_t>(cast<std::uint8_t>(key >> shift));
+  // Keys of other digits above are counted in a place of their own, which nobody reads.
+  const int above_bits = shift + digit_bits;
+  const Expr is_of_them =
+      digit == 0 ? Halide::Internal::const_true() : (key >> above_bits) == (known.key >> above_bits);
+  Func counts = order.stage("_count" + suffix);
+  counts(order.vars) = 0;
+  counts(order.at(select(is_of_them, own, digits_of))) += 1;
+
+  Func above = order.stage("_above" + suffix);
+  const RDom downwards = reduction_domain({digits_of});
+  const Expr value = digits_of - 1 - downwards[0];
+  above(order.vars) = 0;
+  above(order.at(value)) = above(order.at(value + 1)) + counts(order.at(value));
+
+  const std::vector<Var> rows = order.rows();
+  Func found = order.stage("_digit" + suffix);
+  const RDom values = reduction_domain({digits_of});
+  found(rows) = 0;
+  found(rows) = Halide::max(found(rows), select(above(order.at(values[0])) >= known.equals, values[0], 0));
+
+  const Expr chosen = Halide::clamp(found(rows), 0, digits_of - 1);
+  return {known.key | (cast(word, chosen) << shift), known.equals - above(order.at(chosen + 1))};
+}
+
+/// Indices of the elements above the limit, and then of the first of those equal to it, each in the order of the axis.
+Func define_taken(const Order& order, const Func& keys, const Limit& limit) {
+  const RDom places = open_reduction_domain({order.count});
+  const Expr key = keys(order.at(places[0]));
+  Func placed = order.stage("_placed");
+  const std::vector<Expr> here = order.at(Expr(places[0]));
+  placed(order.vars) = Tuple(0, 0);
+  placed(order.at(places[0] + 1)) = Tuple(placed(here)[0] + cast<std::int32_t>(key > limit.key),
+                                          placed(here)[1] + cast<std::int32_t>(key == limit.key));
+
+  Func taken = order.stage("_taken");
+  const Expr equal_place = order.k - limit.equals + placed(here)[1];
+  const Expr place = select(key > limit.key, placed(here)[0],
+                            key == limit.key && placed(here)[1] < limit.equals, equal_place, order.k);
+  taken(order.vars) = 0;
+  taken(order.at(Halide::clamp(place, 0, order.k))) = Expr(places[0]);
+  return taken;
+}
+
+void define_by_digits(const Order& order) {
+  const Expr own = order.key(order.vars[order.position]);
+  Func keys = order.stage("_keys_steps");
+  keys(order.vars) = to_unsigned(own, order.largest);
+  const Halide::Type word = keys.type();
+  Limit limit{Halide::Internal::make_zero(word), order.k};
+  const int digits = word.bits() / digit_bits;
+  for (int digit = 0; digit < digits; ++digit) limit = next_digit(order, keys, limit, digit);
+  const Func taken = define_taken(order, keys, limit);
+
+  const auto in_axis = [&](const Expr& index) { return Halide::clamp(index, 0, order.count - 1); };
+  Func chosen = order.stage("_chosen_steps");
+  chosen(order.vars) = keys(order.at(in_axis(taken(order.vars))));
+  const RDom others = open_reduction_domain({order.k});
+  const Expr place = order.vars[order.position];
+  const Expr other = chosen(order.at(others[0]));
+  Func rank = order.stage("_rank");
+  rank(order.vars) = 0;
+  rank(order.vars) +=
+      cast<std::int32_t>(other > chosen(order.vars) || (other == chosen(order.vars) && others[0] < place));
+
+  Func sorted = order.stage("_sorted");
+  const RDom all = open_reduction_domain({order.k});
+  const std::vector<Expr> each = order.at(Expr(all[0]));
+  sorted(order.vars) = 0;
+  sorted(order.at(Halide::clamp(rank(each), 0, order.k - 1))) = taken(each);
+  const Expr index = sorted(order.vars);
+  order.define(from_unsigned(keys(order.at(in_axis(index))), own.type(), order.largest), index);
+}
+
+/// Which formulation takes fewer steps. One thread of a GPU has a row for itself, and few of them.
+bool is_by_digits(const Order& order) {
+  if (DeviceMath::is_used()) return false;
+  const Extent& count = order.builder.type(order.in).shape.at(order.axis);
+  const Extent& k = order.type.shape.at(order.axis);
+  if (!k.is_known()) return true;
+  if (!count.is_known()) return k.known() > 1;
+  constexpr std::int64_t steps_of_tables = 1000;
+  constexpr std::int64_t steps_of_an_element = 4;
+  return count.known() * k.known() > steps_of_tables + steps_of_an_element * count.known();
+}
+
+}  // namespace
+
+void define_top_k(AlgorithmBuilder& builder, const Node& node) {
+  const Order order{builder, node};
+  if (is_by_digits(order)) return define_by_digits(order);
+  define_by_choices(order);
+}
+
+}  // namespace sylvite
