@@ -38,6 +38,13 @@ TEST(Scratch, KeepsALargeBlockForSmallerOnesAndForNoOtherUser) {
   give_scratch(nullptr, beside);
 }
 
+TEST(Scratch, KeepsManyBlocksOfMiddleSize) {
+  std::vector<void*> blocks(10);
+  for (void*& block : blocks) block = take_scratch(nullptr, megabyte / 2);
+  for (void* block : blocks) give_scratch(nullptr, block);
+  EXPECT_GE(kept_scratch_bytes(), 5 * megabyte);
+}
+
 TEST(Scratch, DropsBlocksThatALargerOneReplaces) {
   give_scratch(nullptr, take_scratch(nullptr, 50 * megabyte));
   give_scratch(nullptr, take_scratch(nullptr, 90 * megabyte));
