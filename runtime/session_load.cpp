@@ -11,6 +11,7 @@
 #include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/initializer_store.h"
+#include "frontend/onnx/traced_sizes.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
@@ -297,6 +298,26 @@ bool try_first_sizes(const ParsedModel& model) {
   }
 }
 
+/// As often as `change` finds other sizes.
+bool fit_by(ParsedModel& model, const ModelSizes& usual, bool (*change)(ModelSizes&)) {
+  model.sizes = usual;
+  while (change(model.sizes))
+    if (try_first_sizes(model)) return true;
+  return false;
+}
+
+/// Sizes that the exporter traced stand in the model as numbers, where it takes no others.
+bool fit_traced(ParsedModel& model, const ModelSizes& usual) {
+  for (const std::int64_t size : traced_sizes(model)) {
+    model.sizes = usual;
+    for (SizeSymbol& symbol : model.sizes.symbols)
+      if (symbol.is_guessed && symbol.range.hints.front() > 1 && symbol.range.contains(size))
+        symbol.range.hints = {size};
+    if (try_first_sizes(model)) return true;
+  }
+  return false;
+}
+
 /// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
 /// window takes 256 samples, or for powers of two, or have states of sizes of their own. Where others do not help either, the
 /// usual ones stay, and the error that comes of them.
@@ -304,11 +325,11 @@ void fit_guesses(ParsedModel& model) {
   if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
   const ModelSizes usual = model.sizes;
   if (try_first_sizes(model)) return;
-  for (const auto change : {empty_state, shrink_guess, shrink_power, grow_guess, grow_batch}) {
-    model.sizes = usual;
-    while (change(model.sizes))
-      if (try_first_sizes(model)) return;
-  }
+  for (const auto change : {empty_state, shrink_guess, shrink_power})
+    if (fit_by(model, usual, change)) return;
+  if (fit_traced(model, usual)) return;
+  for (const auto change : {grow_guess, grow_batch})
+    if (fit_by(model, usual, change)) return;
   model.sizes = usual;
 }
 

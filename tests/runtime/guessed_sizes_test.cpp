@@ -70,6 +70,27 @@ TEST(GuessedSizes, PowersOfTwoAreTriedWhereUsualSizesDoNotFit) {
   EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{128}));
 }
 
+/// As attention whose heads an exporter reshapes to the length that it traced.
+TEST(GuessedSizes, SizesThatTheModelNamesAreTried) {
+  const TemporaryFolder folder;
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1});
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_param(
+      "length");
+  add_output(graph, "y");
+  add_integers(graph, "heads", {96, 4, -1});
+  add_floats(graph, "eights", {8, 1}, std::vector<float>(8, 1.0F));
+  add_node(graph, "Reshape", {"x", "heads"}, {"h"});
+  add_node(graph, "MatMul", {"h", "eights"}, {"y"});
+  graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->add_dim()->set_dim_value(
+      32);
+  const std::string path = folder.path() + "/heads.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{96}));
+}
+
 /// The best five of the points of a cloud, whose number stands where a batch does.
 TEST(GuessedSizes, BatchesGrowWhereAModelTakesNoneSoSmall) {
   const TemporaryFolder folder;
