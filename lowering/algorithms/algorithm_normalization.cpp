@@ -63,6 +63,25 @@ Func sum_stage(AlgorithmBuilder& builder, const std::string& name, const TensorT
   return sum;
 }
 
+/// One over the number of elements from dim `first` on; where sizes are those of a run, rounded as a constant would be.
+Expr share_of_each(const AlgorithmBuilder& builder, const TensorType& type, int first,
+                   const Halide::Type& element) {
+  double known = 1;
+  Expr open;
+  for (int d = first; d < type.rank(); ++d) {
+    const Extent& extent = type.shape[static_cast<std::size_t>(d)];
+    if (extent.is_known()) {
+      known *= static_cast<double>(extent.known());
+      continue;
+    }
+    const Expr factor = cast<double>(builder.extent(extent));
+    open = open.defined() ? open * factor : factor;
+  }
+  if (!open.defined()) return constant(element, 1 / known);
+  const Halide::Type wide = Halide::Float(64);
+  return cast(element, strict_div(constant(wide, 1), open * constant(wide, known)));
+}
+
 }  // namespace
 
 void define_softmax(AlgorithmBuilder& builder, const Node& node) {
@@ -107,10 +126,7 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
   const int last = type.rank() - 1;
   const std::vector<Var> kept = kept_vars(type, first, last);
   const Halide::Type element = compute_type_of(type.dtype);
-  double count = 1;
-  for (int d = first; d <= last; ++d)
-    count *= static_cast<double>(type.shape[static_cast<std::size_t>(d)].known());
-  const Expr scale_of_sum = constant(element, 1 / count);
+  const Expr scale_of_sum = share_of_each(builder, type, first, element);
 
   const bool centred = node.op == Op::layer_norm;
   Func mean;

@@ -226,6 +226,12 @@ std::vector<OpenCase> image_cases() {
            "strides=[2,2]}\n"
            "  return %v0\n}\n",
        "", halved_images},
+      {"norms_of_planes",
+       "graph kernel(%in0: f32[1,32,s0,s1]@c16)" + open +
+           "  %v0: f32[1,32,s0,s1] = to_layout(%in0) {block=0}\n"
+           "  %v1: f32[1,32,s0,s1] = layer_norm(%v0) {axis=2, epsilon=1e-05}\n"
+           "  %v2: f32[1,32,s0,s1] = relu(%v1)\n  return %v2\n}\n",
+       "", images},
       {"images_to_planes",
        "graph kernel(%in0: f32[1,32,s0,s1]@c16)" + open +
            "  %v0: f32[1,32,s0,s1] = to_layout(%in0) {block=0}\n  return %v0\n}\n",
@@ -277,6 +283,14 @@ std::vector<OpenCase> open_cases() {
        "graph kernel(%in0: f32[s0,s1,72], %in1: f32[72], %in2: f32[72]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,72] = layer_norm(%in0, %in1, %in2) {axis=2, epsilon=1e-05}\n  return %v0\n}\n",
        " in1 in2", batches_and_lengths},
+      {"layer_norm_of_open_rows",
+       "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0,s1] = layer_norm(%in0) {axis=1, epsilon=1e-05}\n  return %v0\n}\n",
+       "", batches_and_lengths},
+      {"rms_norm_of_open_groups",
+       "graph kernel(%in0: f32[s0,6,s1], %in1: f32[6,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
+       "  %v0: f32[s0,6,s1] = rms_norm(%in0, %in1) {axis=1, epsilon=1e-05}\n  return %v0\n}\n",
+       "", batches_and_lengths},
       {"softmax_of_open_rows",
        "graph kernel(%in0: f32[s0,s1]) where {s0: 2..15@3, s1: 16..@64} {\n"
        "  %v0: f32[s0,s1] = softmax(%in0) {axis=1}\n  return %v0\n}\n",
