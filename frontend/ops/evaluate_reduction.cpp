@@ -196,10 +196,10 @@ OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attribut
     for (std::int64_t lane = 0; k > 0 && lane < view.outer * view.inner; ++lane) {
       const C* column = source.data() + lane / view.inner * view.extent * view.inner + lane % view.inner;
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
-        const C left = column[a * view.inner];
-        const C right = column[b * view.inner];
-        return largest ? below(right, left) : below(left, right);
+      std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t a, std::int64_t b) {
+        const C left = column[(largest ? b : a) * view.inner];
+        const C right = column[(largest ? a : b) * view.inner];
+        return below(left, right) || (a < b && !below(right, left));
       });
       for (std::int64_t i = 0; i < k; ++i) {
         const auto at =
