@@ -12,11 +12,11 @@
 namespace sylvite {
 namespace {
 
-/// Eight elements of a line of four, by `mode`.
-Tensor resized(const std::string& mode, const std::vector<float>& line) {
+/// Lines of four elements, as many as `lines`, to lines of eight.
+onnx::ModelProto resizing_model(const std::string& mode, std::int64_t lines) {
   onnx::ModelProto model = empty_model(19);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {1, 1, 1, 4});
+  add_input(graph, "x", {lines, 1, 1, 4});
   add_floats(graph, "scales", {4}, {1, 1, 1, 2});
   onnx::NodeProto& node = add_node(graph, "Resize", {"x", "", "scales"}, {"y"});
   onnx::AttributeProto& attribute = *node.add_attribute();
@@ -24,6 +24,12 @@ Tensor resized(const std::string& mode, const std::vector<float>& line) {
   attribute.set_type(onnx::AttributeProto::STRING);
   attribute.set_s(mode);
   add_output(graph, "y");
+  return model;
+}
+
+/// Eight elements of a line of four, by `mode`.
+Tensor resized(const std::string& mode, const std::vector<float>& line) {
+  const onnx::ModelProto model = resizing_model(mode, 1);
   Tensor x(DType::f32, {1, 1, 1, 4});
   for (std::int64_t i = 0; i < 4; ++i) x.set_double(i, line.at(static_cast<std::size_t>(i)));
   return interpret(import_onnx_bytes(model.SerializeAsString(), "", {}), {x}).at(0);
@@ -33,6 +39,14 @@ TEST(OnnxResize, InterpolatesBetweenNeighbours) {
   const Tensor y = resized("linear", {0, 4, 8, 12});
   const double wanted[] = {0, 1, 3, 5, 7, 9, 11, 12};
   for (std::int64_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(y.as_double(i), wanted[i]);
+}
+
+TEST(OnnxResize, OfNoImagesThereAreNone) {
+  for (const char* mode : {"nearest", "linear", "cubic"}) {
+    const Tensor none(DType::f32, {0, 1, 1, 4});
+    const std::string bytes = resizing_model(mode, 0).SerializeAsString();
+    EXPECT_EQ(interpret(import_onnx_bytes(bytes, "", {}), {none}).at(0).dims(), (Dims{0, 1, 1, 8})) << mode;
+  }
 }
 
 TEST(OnnxResize, SpecialValuesReachTheirNeighboursOnly) {
