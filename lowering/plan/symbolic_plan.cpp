@@ -165,6 +165,7 @@ class SymbolicPlan::Joiner {
 
   void add_decisions() {
     std::vector<const SizeFacts*> facts;
+    facts.reserve(samples_.size());
     for (const PlanSample& sample : samples_) facts.push_back(&sample.facts);
     std::optional<SizeDecisions> found = SizeDecisions::of(facts, fit_);
     if (!found) throw NotJoined();

@@ -181,6 +181,7 @@ class BoxCover {
     for (std::size_t slot = 0; slot < packed.size(); ++slot) {
       const std::int32_t weight = packed.weight_of(slot);
       std::vector<Tensor> samples;
+      samples.reserve(plans_.size());
       for (const auto& plan : plans_) samples.push_back(plan->weights.at(static_cast<std::size_t>(weight)));
       const Tensor& longest = greatest.weights.at(static_cast<std::size_t>(weight));
       if (std::ranges::all_of(samples, [&](const Tensor& each) { return begins(longest, each); })) continue;
@@ -201,6 +202,7 @@ class BoxCover {
   /// Throws UnsupportedError where an import at some size of the box would decide otherwise than those at the points did.
   void check_decisions(ExtentFit& fit) {
     std::vector<const SizeFacts*> facts;
+    facts.reserve(grid_.points().size());
     for (const Sizes& sizes : grid_.points()) facts.push_back(&samples_.at(sizes).facts);
     const std::string text = decisions_text(*facts[0]);
     const auto is_alike = [&](const SizeFacts* each) { return decisions_text(*each) == text; };
