@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -209,36 +210,39 @@ class BoxCover {
     const std::optional<SizeDecisions> decisions =
         std::ranges::all_of(facts, is_alike) ? SizeDecisions::of(facts, fit) : std::nullopt;
     const auto holds_in_box = [&](const std::vector<std::string>& symbols, const auto& holds) {
-      return holds_at_all(samples_.sizes(), box_, symbols, holds);
+      return !find_sizes(samples_.sizes(), box_, symbols, std::not_fn(holds));
     };
     if (!decisions || !decisions->all_of(holds_in_box))
       throw UnsupportedError("pads, bounds of slices or the like follow another rule at other sizes");
   }
 
-  [[nodiscard]] bool is_covered(const Sizes& sizes) const {
-    SymbolValues values;
-    for (std::size_t i = 0; i < sizes.size(); ++i) values[samples_.sizes().symbols[i].name] = sizes[i];
+  [[nodiscard]] bool is_covered(const SymbolValues& sizes) const {
     return std::ranges::any_of(programs_, [&](const CoveredBox& each) {
       return std::ranges::all_of(each.program.conditions, [&](const ExportedCondition& condition) {
-        const std::int64_t number = condition.number.at(values);
+        const std::int64_t number = condition.number.at(sizes);
         return number >= condition.low && number <= condition.high;
       });
     });
   }
   /// Extents grow with sizes: where the ends are covered by one program, all between are. Else every size is tried.
   [[nodiscard]] std::optional<Sizes> find_uncovered() const {
-    if (programs_.size() == 1 && is_covered(box_.low) && is_covered(box_.high)) return std::nullopt;
-    Sizes at = box_.low;
-    while (true) {
-      if (!is_covered(at)) return at;
-      std::size_t axis = 0;
-      while (axis < at.size() && at[axis] == box_.high[axis]) {
-        at[axis] = box_.low[axis];
-        ++axis;
-      }
-      if (axis == at.size()) return std::nullopt;
-      at[axis] += samples_.sizes().symbols[axis].range.multiple;
+    const std::vector<SizeSymbol>& symbols = samples_.sizes().symbols;
+    SymbolValues low, high;
+    std::vector<std::string> names;
+    names.reserve(symbols.size());
+    for (std::size_t i = 0; i < symbols.size(); ++i) {
+      names.push_back(symbols[i].name);
+      low[symbols[i].name] = box_.low[i];
+      high[symbols[i].name] = box_.high[i];
     }
+    if (programs_.size() == 1 && is_covered(low) && is_covered(high)) return std::nullopt;
+    const std::optional<SymbolValues> found = find_sizes(
+        samples_.sizes(), box_, names, [&](const SymbolValues& sizes) { return !is_covered(sizes); });
+    if (!found) return std::nullopt;
+    Sizes sizes;
+    sizes.reserve(names.size());
+    for (const std::string& name : names) sizes.push_back(found->at(name));
+    return sizes;
   }
 
   Samples& samples_;

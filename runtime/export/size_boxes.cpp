@@ -56,8 +56,9 @@ std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size
          static_cast<std::int64_t>(std::floor(steps * part)) * model.symbols[axis].range.multiple;
 }
 
-bool holds_at_all(const ModelSizes& model, const SizeBox& box, const std::vector<std::string>& symbols,
-                  const std::function<bool(const SymbolValues&)>& holds) {
+std::optional<SymbolValues> find_sizes(const ModelSizes& model, const SizeBox& box,
+                                       const std::vector<std::string>& symbols,
+                                       const std::function<bool(const SymbolValues&)>& is_wanted) {
   std::vector<std::size_t> axes;
   SymbolValues sizes;
   for (std::size_t i = 0; i < model.symbols.size(); ++i) {
@@ -66,7 +67,7 @@ bool holds_at_all(const ModelSizes& model, const SizeBox& box, const std::vector
     axes.push_back(i);
     sizes[name] = box.low[i];
   }
-  while (holds(sizes)) {
+  while (!is_wanted(sizes)) {
     std::size_t next = 0;
     for (; next < axes.size(); ++next) {  // as a number that is counted up
       const SizeSymbol& symbol = model.symbols[axes[next]];
@@ -77,9 +78,9 @@ bool holds_at_all(const ModelSizes& model, const SizeBox& box, const std::vector
       }
       size = box.low[axes[next]];
     }
-    if (next == axes.size()) return true;
+    if (next == axes.size()) return std::nullopt;
   }
-  return false;
+  return sizes;
 }
 
 SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,10 +30,11 @@ struct SizeBox {
 [[nodiscard]] std::int64_t size_between(const ModelSizes& model, const SizeBox& box, std::size_t axis,
                                         double part);
 
-/// Is it so at every size of the box that these symbols may have?
-[[nodiscard]] bool holds_at_all(const ModelSizes& model, const SizeBox& box,
-                                const std::vector<std::string>& symbols,
-                                const std::function<bool(const SymbolValues&)>& holds);
+/// The first sizes of the box for which it is so, of these symbols alone, the least first and the first symbol's fastest; nullopt
+/// where it is so for none.
+[[nodiscard]] std::optional<SymbolValues> find_sizes(
+    const ModelSizes& model, const SizeBox& box, const std::vector<std::string>& symbols,
+    const std::function<bool(const SymbolValues&)>& is_wanted);
 
 /// A grid of at most three sizes a symbol, and a few sizes more, which must confirm what the grid says. Where a symbol has
 /// three sizes or fewer in the box, it has all of them.

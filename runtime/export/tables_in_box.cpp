@@ -18,15 +18,15 @@ TablesInBox tables_in_box(const ModelSizes& model, const SizeBox& box, const Fit
     for (const std::string& name : number.symbols()) symbols.insert(name);
   std::vector<Tensor> made;
   std::int64_t stride = alignment;
-  // holds_at_all counts up: the first symbol fastest.
-  (void)holds_at_all(model, box, {symbols.begin(), symbols.end()}, [&](const SymbolValues& sizes) {
+  // All of them: the first symbol's fastest.
+  (void)find_sizes(model, box, {symbols.begin(), symbols.end()}, [&](const SymbolValues& sizes) {
     made.push_back(table.at(sizes));
     stride = std::max(stride, round_up(made.back().byte_size(), alignment));
     if (stride * static_cast<std::int64_t>(made.size()) > most_bytes)
       throw UnsupportedError(
           "a table of the model, {}, is another one at each size, and all are {} MB and more",
           made.back().type().to_string(), most_bytes >> 20);
-    return true;
+    return false;
   });
   TablesInBox result{Tensor(DType::u8, {stride * static_cast<std::int64_t>(made.size())}), Extent(0)};
   char* to = static_cast<char*>(result.bytes.mutable_data());
