@@ -489,15 +489,5 @@ TEST(Algorithm, BlockedLayouts) {
   }
 }
 
-TEST(Form, TextRoundTrips) {
-  for (const char* text : {"generic", "matmul_panels{mr=14,nr=32}"})
-    EXPECT_EQ(Form::parse(text).to_string(), text);
-  EXPECT_EQ(Form::parse("a{k=-3}").at("k"), -3);
-  for (const char* text : {"", "{a=1}", "a{b=1", "a{b}", "a{b=x}"})
-    EXPECT_THROW((void)Form::parse(text), ModelError) << text;
-  EXPECT_THROW((void)build_algorithm(kernel_with({f32({2})}, {{Op::exp, {0}, {}}}), Form::parse("no_such")),
-               UnsupportedError);
-}
-
 }  // namespace
 }  // namespace sylvite
