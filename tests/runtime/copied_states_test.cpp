@@ -16,10 +16,6 @@ using testing::HasSubstr;
 
 constexpr std::int64_t width = 4;
 
-void name_axis(onnx::ValueInfoProto& value, int axis, const std::string& name) {
-  value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(axis)->set_dim_param(name);
-}
-
 /// present = past and new; sums = those of present from each row to the last.
 onnx::ModelProto sums_from_the_end() {
   onnx::ModelProto model = empty_model(17);

@@ -118,14 +118,11 @@ TEST(GrowingStatesRefusals, AreOneMessage) {
 onnx::ModelProto attention_model(bool has_past) {
   onnx::ModelProto model = empty_model(24);
   onnx::GraphProto& graph = *model.mutable_graph();
-  const auto open = [](onnx::ValueInfoProto& value, int axis, const std::string& name) {
-    value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(axis)->set_dim_param(name);
-  };
   std::vector<std::string> inputs = {"q", "k", "v", ""};
   std::vector<std::string> outputs = {"y"};
   for (int i = 0; i < 3; ++i) {
     add_input(graph, inputs[static_cast<std::size_t>(i)], {1, 0, i == 0 ? 16 : 8});
-    open(*graph.mutable_input(i), 1, "sequence");
+    name_axis(*graph.mutable_input(i), 1, "sequence");
   }
   add_output(graph, "y");
   for (const std::string name : {"key", "value"}) {
@@ -133,9 +130,9 @@ onnx::ModelProto attention_model(bool has_past) {
     inputs.push_back("past_" + name);
     outputs.push_back("present_" + name);
     add_input(graph, "past_" + name, {1, 2, 0, 4});
-    open(*graph.mutable_input(graph.input_size() - 1), 2, "past_length");
+    name_axis(*graph.mutable_input(graph.input_size() - 1), 2, "past_length");
     add_value(*graph.add_output(), "present_" + name, {1, 2, 0, 4});
-    open(*graph.mutable_output(graph.output_size() - 1), 2, "total_length");
+    name_axis(*graph.mutable_output(graph.output_size() - 1), 2, "total_length");
   }
   onnx::NodeProto& node = add_node(graph, "Attention", inputs, outputs);
   set_integer(node, "is_causal", 1);
@@ -179,24 +176,14 @@ std::string one_cache(const std::string& op, const std::vector<std::int64_t>& ax
   onnx::ModelProto model = empty_model(17);
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "past", {1, 0, 4});
-  graph.mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(1)
-      ->set_dim_param("past_length");
+  name_axis(*graph.mutable_input(0), 1, "past_length");
   add_input(graph, "rows", {1, 2, 4});
   set_integer(add_node(graph, "Concat", {"past", "rows"}, {"present"}), "axis", 1);
   onnx::NodeProto& node = add_node(graph, op, {"present"}, {"y"});
   if (!axes.empty()) set_integers(node, op == "Transpose" ? "perm" : "axes", axes);
   add_output(graph, "y");
   add_value(*graph.add_output(), "present", {1, 0, 4});
-  graph.mutable_output(1)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(1)
-      ->set_dim_param("total_length");
+  name_axis(*graph.mutable_output(1), 1, "total_length");
   return model.SerializeAsString();
 }
 

@@ -27,6 +27,13 @@ inline void set_integer(onnx::NodeProto& node, const std::string& name, std::int
   attribute.set_i(value);
 }
 
+inline void set_text(onnx::NodeProto& node, const std::string& name, const std::string& text) {
+  onnx::AttributeProto& attribute = *node.add_attribute();
+  attribute.set_name(name);
+  attribute.set_type(onnx::AttributeProto::STRING);
+  attribute.set_s(text);
+}
+
 inline void set_integers(onnx::NodeProto& node, const std::string& name,
                          const std::vector<std::int64_t>& values) {
   onnx::AttributeProto& attribute = *node.add_attribute();
@@ -55,6 +62,11 @@ inline void add_value(onnx::ValueInfoProto& value, const std::string& name,
   value.mutable_type()->mutable_tensor_type()->set_elem_type(type);
   auto& shape = *value.mutable_type()->mutable_tensor_type()->mutable_shape();
   for (const std::int64_t dim : dims) shape.add_dim()->set_dim_value(dim);
+}
+
+/// The size of an axis becomes a symbol.
+inline void name_axis(onnx::ValueInfoProto& value, int axis, const std::string& name) {
+  value.mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(axis)->set_dim_param(name);
 }
 
 inline void add_input(onnx::GraphProto& graph, const std::string& name, const std::vector<std::int64_t>& dims,

@@ -18,11 +18,7 @@ onnx::ModelProto resizing_model(const std::string& mode, std::int64_t lines) {
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {lines, 1, 1, 4});
   add_floats(graph, "scales", {4}, {1, 1, 1, 2});
-  onnx::NodeProto& node = add_node(graph, "Resize", {"x", "", "scales"}, {"y"});
-  onnx::AttributeProto& attribute = *node.add_attribute();
-  attribute.set_name("mode");
-  attribute.set_type(onnx::AttributeProto::STRING);
-  attribute.set_s(mode);
+  set_text(add_node(graph, "Resize", {"x", "", "scales"}, {"y"}), "mode", mode);
   add_output(graph, "y");
   return model;
 }

@@ -39,10 +39,7 @@ struct OneNode {
     return *this;
   }
   OneNode& text(const std::string& name, const std::string& value) {
-    onnx::AttributeProto& attribute = *node().add_attribute();
-    attribute.set_name(name);
-    attribute.set_type(onnx::AttributeProto::STRING);
-    attribute.set_s(value);
+    set_text(node(), name, value);
     return *this;
   }
   OneNode& bytes(const std::string& name, const std::vector<std::int64_t>& dims) {

@@ -83,10 +83,7 @@ onnx::ModelProto model_of(const Run& run, std::int64_t steps) {
   onnx::NodeProto& node = add_node(graph, run.kind.op, inputs, outputs);
   set_integer(node, "hidden_size", hidden);
   if (run.kind.resets_after) set_integer(node, "linear_before_reset", 1);
-  onnx::AttributeProto& direction = *node.add_attribute();
-  direction.set_name("direction");
-  direction.set_type(onnx::AttributeProto::STRING);
-  direction.set_s(run.direction);
+  set_text(node, "direction", run.direction);
   for (const std::string& output : outputs) add_output(graph, output);
   return model;
 }

@@ -42,10 +42,7 @@ std::string decisions(const std::function<void(onnx::GraphProto&)>& add, std::in
 TEST(SizeFacts, SamePadsDependOnWhatStridesLeave) {
   const auto pooling = [](onnx::GraphProto& graph) {
     onnx::NodeProto& node = add_node(graph, "MaxPool", {"x"}, {"y"});
-    onnx::AttributeProto& pads = *node.add_attribute();
-    pads.set_name("auto_pad");
-    pads.set_type(onnx::AttributeProto::STRING);
-    pads.set_s("SAME_UPPER");
+    set_text(node, "auto_pad", "SAME_UPPER");
     set_integers(node, "kernel_shape", {2});
     set_integers(node, "strides", {3});
   };

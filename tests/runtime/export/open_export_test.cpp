@@ -219,13 +219,20 @@ std::string image_model(const std::string& lines, const std::string& columns, co
 }
 
 /// What strides round, and how many pixels a mean has, differs at each size; the model has other kernels at some.
+/// One image of each of these sizes.
+std::vector<GivenRun> image_runs(const std::vector<Sizes>& all) {
+  std::vector<GivenRun> runs;
+  runs.reserve(all.size());
+  for (const Sizes& sizes : all)
+    runs.push_back({false, sizes, {sample_tensor(DType::f32, {1, 3, sizes[0], sizes[1]})}});
+  return runs;
+}
+
 TEST_F(OpenExport, ImagesMayHaveAnySize) {
   const CompileOptions options = this->options("batch=1,lines=33..60,columns=50..70@64");
   const ExportReport report = exported(image_model("lines", "columns", {2, 1, 2}), options);
   EXPECT_LE(report.programs, 8);
-  std::vector<GivenRun> runs;
-  for (const Sizes& sizes : std::vector<Sizes>{{33, 50}, {60, 70}, {47, 61}, {34, 64}, {57, 53}, {60, 50}})
-    runs.push_back({false, sizes, {sample_tensor(DType::f32, {1, 3, sizes[0], sizes[1]})}});
+  const std::vector<GivenRun> runs = image_runs({{33, 50}, {60, 70}, {47, 61}, {34, 64}, {57, 53}, {60, 50}});
   std::string outputs;
   EXPECT_THAT(run(runs, 100, outputs), HasSubstr("0 bytes more\n"));
   expect_outputs(runs, outputs, options);
@@ -235,17 +242,13 @@ TEST_F(OpenExport, ImagesMayBeResized) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {1, 3, 1, 1});
-  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-  shape.mutable_dim(2)->set_dim_param("lines");
-  shape.mutable_dim(3)->set_dim_param("columns");
+  name_axis(*graph.mutable_input(0), 2, "lines");
+  name_axis(*graph.mutable_input(0), 3, "columns");
   const auto resize = [&](const char* from, const char* to, const char* mode,
                           const std::vector<float>& scales) {
     const std::string name = std::string(to) + "_scales";
     add_floats(graph, name, {4}, scales);
-    onnx::AttributeProto& attribute = *add_node(graph, "Resize", {from, "", name}, {to}).add_attribute();
-    attribute.set_name("mode");
-    attribute.set_type(onnx::AttributeProto::STRING);
-    attribute.set_s(mode);
+    set_text(add_node(graph, "Resize", {from, "", name}, {to}), "mode", mode);
   };
   resize("x", "wide", "linear", {1, 1, 2, 1.5});
   add_node(graph, "Relu", {"wide"}, {"work"});
@@ -254,10 +257,8 @@ TEST_F(OpenExport, ImagesMayBeResized) {
   const CompileOptions options = this->options("lines=33..63@48,columns=34..62%2@40");
   const ExportReport report = exported(model.SerializeAsString(), options);
   EXPECT_LE(report.programs, 6);
-  std::vector<GivenRun> runs;
-  for (const Sizes& sizes :
-       std::vector<Sizes>{{33, 34}, {63, 62}, {47, 60}, {34, 44}, {57, 54}, {60, 50}, {33, 34}})
-    runs.push_back({false, sizes, {sample_tensor(DType::f32, {1, 3, sizes[0], sizes[1]})}});
+  const std::vector<GivenRun> runs =
+      image_runs({{33, 34}, {63, 62}, {47, 60}, {34, 44}, {57, 54}, {60, 50}, {33, 34}});
   std::string outputs;
   EXPECT_THAT(run(runs, 100, outputs), HasSubstr("0 bytes more\n"));
   expect_outputs(runs, outputs, options);
@@ -267,17 +268,9 @@ TEST_F(OpenExport, SizesThatArePaddedInAnotherWayHaveOtherPrograms) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {1, 4, 1});
-  graph.mutable_input(0)
-      ->mutable_type()
-      ->mutable_tensor_type()
-      ->mutable_shape()
-      ->mutable_dim(2)
-      ->set_dim_param("n");
+  name_axis(*graph.mutable_input(0), 2, "n");
   onnx::NodeProto& node = add_node(graph, "MaxPool", {"x"}, {"y"});
-  onnx::AttributeProto& pads = *node.add_attribute();
-  pads.set_name("auto_pad");
-  pads.set_type(onnx::AttributeProto::STRING);
-  pads.set_s("SAME_UPPER");
+  set_text(node, "auto_pad", "SAME_UPPER");
   set_integers(node, "kernel_shape", {2});
   set_integers(node, "strides", {3});
   add_output(graph, "y");
