@@ -31,23 +31,32 @@ class Generalizer {
     if (a == b) return a;
     const std::tuple key{a, b, axis};
     if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
-    const bool is_around = axis == Axis::none;
-    const auto class_at = [&](std::int64_t extent) {
-      if (is_around) return SizeClass{0, INT64_MAX};
-      return sharing_ == Sharing::on_device ? device_class(extent) : class_of(axis, extent);
-    };
-    const SizeClass range = class_at(a);
-    const bool has_classes = axis != Axis::images && axis != Axis::none;
-    const std::int64_t least = is_around ? 0 : sharing_ == Sharing::of_first && has_classes ? 2 : 1;
-    const bool is_shared = sharing_ == Sharing::of_first || range == class_at(b);
-    if (a < least || b < least || !is_shared) return std::nullopt;
+    const std::optional<SizeClass> range = shared_class(a, b, axis);
+    if (!range) return std::nullopt;
     const std::string name = fmt::format("s{}", symbols_.size());
-    table_[name] = {range.low, range.high, {a}};
+    table_[name] = {range->low, range->high, {a}};
     return symbols_[key] = Extent::symbol(name);
   }
   [[nodiscard]] const SymbolTable& table() const { return table_; }
 
  private:
+  /// What one kernel for both serves.
+  [[nodiscard]] std::optional<SizeClass> shared_class(std::int64_t a, std::int64_t b, Axis axis) const {
+    constexpr std::int64_t least_tile = 4;
+    const bool is_around = axis == Axis::none;
+    const bool needs_two = sharing_ == Sharing::of_first && axis != Axis::images;
+    if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
+    if (is_around) return SizeClass{0, INT64_MAX};
+    if (sharing_ == Sharing::on_device)
+      return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
+    if (sharing_ == Sharing::of_first) return class_of(axis, a);
+    // Tiles that fit the least image fit all that are larger.
+    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
+    const std::int64_t low = pixel_class(std::min(a, b)).low;
+    if (is_of_image && low >= least_tile) return SizeClass{low, INT64_MAX};
+    return class_of(axis, a) == class_of(axis, b) ? std::optional(class_of(axis, a)) : std::nullopt;
+  }
+
   Sharing sharing_;
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, Extent> symbols_;

@@ -12,7 +12,8 @@ namespace sylvite {
 
 /// What extents one kernel is for.
 enum class Sharing : std::uint8_t {
-  on_host,  ///< those of one pixel_class or line_class, and any number, of images in blocks of channels, else of one size_class
+  on_host,  ///< those of images in blocks of channels from the least on (pixel_class), and any number of such images, else those of
+            ///< one size_class
   of_first,   ///< the same, of the first of two kernels, whatever the second is for
   on_device,  ///< those of one device_class
 };
@@ -35,7 +36,7 @@ struct SizeClass {
   bool operator==(const SizeClass&) const = default;
 };
 [[nodiscard]] SizeClass size_class(std::int64_t extent);
-/// The same of the pixels of a line of an image, whose tiles are as long as the least of the class.
+/// The same of the pixels of a line of an image, whose tiles are as long as the least of the class: they fit all that is longer.
 [[nodiscard]] SizeClass pixel_class(std::int64_t extent);
 /// The same of the lines of an image, of which tiles have four at most.
 [[nodiscard]] SizeClass line_class(std::int64_t extent);
