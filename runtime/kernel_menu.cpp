@@ -5,7 +5,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/rounding.h"
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/plan/one_line.h"
 #include "lowering/plan/open_kernel.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/space.h"
@@ -54,6 +56,30 @@ bool can_launch(const Kernel& kernel, const Candidate& candidate, const Machine&
   }
 }
 
+/// Those of `beside`, but the least of each range that somebody gave: of these on, kernels of images shall serve. Equal sizes
+/// differ there.
+Sizes least_sizes(const ModelSizes& model, const Sizes& sizes, const Sizes& beside) {
+  Sizes least = beside;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SizeRange& range = model.symbols[i].range;
+    const auto equal = std::count(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), sizes[i]);
+    const std::int64_t size =
+        round_up(std::max<std::int64_t>(range.low, 2), range.multiple) + equal * range.multiple;
+    if (!model.symbols[i].is_guessed && size < sizes[i]) least[i] = size;
+  }
+  return least;
+}
+
+/// The form of a kernel that serves the most sizes.
+Kernel to_share(const Kernel& kernel, const Machine& machine) {
+  return machine.gpu ? kernel : in_one_line(kernel);
+}
+
+bool has_images(const Plan& plan) {
+  return std::ranges::any_of(plan.buffers,
+                             [](const Buffer& buffer) { return buffer.type.layout.channel_block > 1; });
+}
+
 /// Sizes to compare with, the most telling first: all differ, or, where two names must be of one size, equal ones stay equal.
 std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, const Sizes& beside) {
   Sizes with_equal = beside;
@@ -92,7 +118,8 @@ void KernelMenu::learn(const Plan& plan, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
   std::vector<std::pair<Entry*, Seen>> unknown;
-  for (const Kernel& kernel : plan.kernels) {
+  for (const Kernel& each : plan.kernels) {
+    const Kernel kernel = to_share(each, machine);
     Entry& entry = entries_[skeleton(kernel)];
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
@@ -143,8 +170,9 @@ void KernelMenu::Entry::forget_before(std::int64_t plan) {
   std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
-bool KernelMenu::is_settled(const Plan& plan) {
-  return std::ranges::all_of(plan.kernels, [&](const Kernel& kernel) {
+bool KernelMenu::is_settled(const Plan& plan, const Machine& machine) {
+  return std::ranges::all_of(plan.kernels, [&](const Kernel& each) {
+    const Kernel kernel = to_share(each, machine);
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
     return (seen != nullptr && seen->is_settled) || entry.find_case(kernel);
@@ -159,9 +187,10 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   // Kernels of images serve one and many; the others are compared where what is one stays one.
   std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);
+  if (!machine.gpu && has_images(*plan)) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   for (const Sizes& other : others) {
     for (const Sizes& each : comparisons(model, sizes, other)) {
-      if (is_settled(*plan)) break;
+      if (is_settled(*plan, machine)) break;
       try {
         learn(*lower(each), machine);
         break;
@@ -179,7 +208,7 @@ std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>&
   for (Kernel& kernel : result->kernels) {
     const auto entry = entries_.find(skeleton(kernel));
     if (entry == entries_.end()) continue;
-    std::optional<Open> found = entry->second.find_case(kernel);
+    std::optional<Open> found = entry->second.find_case(to_share(kernel, machine));
     if (found && can_launch(found->kernel, found->candidate, machine)) kernel = std::move(found->kernel);
   }
   return result;

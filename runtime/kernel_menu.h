@@ -57,7 +57,7 @@ class KernelMenu {
     /// `kernel` as a case of an open one.
     [[nodiscard]] std::optional<Open> find_case(const Kernel& kernel) const;
   };
-  [[nodiscard]] bool is_settled(const Plan& plan);
+  [[nodiscard]] bool is_settled(const Plan& plan, const Machine& machine);
 
   std::int64_t plans_ = 0;                          ///< learned from so far
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "frontend/values/size_table.h"
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/plan/one_line.h"
 #include "lowering/plan/open_kernel.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "schedules/space.h"
@@ -59,13 +60,11 @@ std::optional<std::vector<Kernel>> cases_of(const Kernel& open, const std::vecto
   return cases;
 }
 
-/// One kernel of a launch at each of the sizes, as cases of one: of one that was made before, where there is such.
+/// Different kernels of a launch, one at each of the sizes, as cases of one: of one that was made before, where there is such.
 std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel*>& kernels,
                                                   const std::vector<std::size_t>& group, OpenKernels& made,
                                                   const Machine& machine) {
   const Kernel& first = *kernels[group[0]];
-  const auto is_equal = [&](const Kernel* kernel) { return kernel->text == first.text; };
-  if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), first);
   std::vector<Kernel>& known = made[skeleton(first)];
   for (const Kernel& open : known)
     if (as_case(open, first))
@@ -82,6 +81,20 @@ std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel
   for (const Kernel* other : kernels)
     if (auto cases = try_joined(generalize(first, *other, Sharing::of_first))) return cases;
   return std::nullopt;
+}
+
+/// The kernel of a launch at each of the sizes.
+std::optional<std::vector<Kernel>> kernels_of_launch(const std::vector<const Kernel*>& kernels,
+                                                     const std::vector<std::size_t>& group, OpenKernels& made,
+                                                     const Machine& machine) {
+  const auto is_equal = [&](const Kernel* kernel) { return kernel->text == kernels[0]->text; };
+  if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), *kernels[0]);
+  if (machine.gpu) return joined_kernels(kernels, group, made, machine);
+  std::vector<Kernel> lines;
+  lines.reserve(kernels.size());
+  std::vector<const Kernel*> forms;
+  for (const Kernel* kernel : kernels) forms.push_back(&lines.emplace_back(in_one_line(*kernel)));
+  return joined_kernels(forms, group, made, machine);
 }
 
 void check_structure(const Plan& plan, const Plan& greatest) {
@@ -144,7 +157,7 @@ std::vector<Plan> join_plans(const std::vector<std::shared_ptr<const Plan>>& pla
     const auto [found, is_new] = known.try_emplace(texts, static_cast<std::int32_t>(cases[0].kernels.size()));
     for (Plan& plan : cases) plan.launches[launch].kernel = found->second;
     if (!is_new) continue;
-    std::optional<std::vector<Kernel>> joined = joined_kernels(kernels, group, made, machine);
+    std::optional<std::vector<Kernel>> joined = kernels_of_launch(kernels, group, made, machine);
     if (!joined) throw UnsupportedError("'{}' has a kernel for each size", greatest.launches[launch].name);
     for (std::size_t i = 0; i < cases.size(); ++i) cases[i].kernels.push_back(std::move((*joined)[i]));
   }

@@ -24,7 +24,7 @@ ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem) {
     return kernel.open && !kernel.open->type(problem.anchor).shape[dim].is_known();
   };
   return {least_extent(kernel, problem.anchor, 3), least_extent(kernel, problem.anchor, 2),
-          is_open(2) || is_open(3)};
+          is_open(2) || is_open(3), is_open(3) && !is_open(2) && problem.out_height == 1};
 }
 
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

@@ -14,6 +14,7 @@ struct ImageRoom {
   std::int64_t pixels = 1;  ///< of a line
   std::int64_t lines = 1;
   bool is_open = false;  ///< runs differ
+  bool is_line = false;  ///< in the length of one line
 };
 [[nodiscard]] ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem);
 

@@ -16,7 +16,7 @@
 //   d0, q   the 16 channels of a block, `blocks` blocks          in registers
 //   i, j    `pixels` pixels of `lines` lines                    in registers
 //   t       the tiles of a line
-//   l       `line_tiles` tiles of lines: with t, one task
+//   l       `line_tiles` tiles of lines: with t, one task. Of an open image of one line, tiles of that line
 //   ll, b   the tasks, `lines_outer` says which is outer; then the batch
 // `copy_source`: 1 copies the image with its border ahead of all; 2 copies the lines of ll, and one task does all b of them.
 // `slices`: 1 folds a block of channels after the other, each for all pixels of a task, whose sums wait in memory.
@@ -46,6 +46,7 @@ struct Tiling {
   std::int64_t line_tiles;
   bool lines_outer;
   bool copies_lines;
+  bool is_line;  ///< tasks are tiles of one line
 };
 
 RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
@@ -59,12 +60,19 @@ std::int64_t sums_of_lines(const ConvProblem& problem, const Tiling& tiling) {
   return tiling.lines * problem.out_width * tiling.blocks * problem.block;
 }
 
+/// What tasks divide.
+std::int64_t tiles_of(const ConvProblem& problem, const Tiling& tiling) {
+  return tiling.is_line ? ceil_div(problem.out_width, tiling.pixels)
+                        : ceil_div(problem.out_height, tiling.lines);
+}
+
 Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Numbers& point) {
   Tiling tiling{};
   tiling.pixels = std::min(point.pixels, room.pixels);
   tiling.lines = std::min(point.lines, room.lines);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
-  tiling.line_tiles = std::min(point.line_tiles, ceil_div(problem.out_height, tiling.lines));
+  tiling.is_line = room.is_line;
+  tiling.line_tiles = std::min(point.line_tiles, tiles_of(problem, tiling));
   tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   if (point.slices != 0) {
@@ -75,9 +83,8 @@ Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Number
 }
 
 double task_count(const ConvProblem& problem, const Tiling& tiling) {
-  const std::int64_t lines = ceil_div(ceil_div(problem.out_height, tiling.lines), tiling.line_tiles);
   const std::int64_t blocks = tiling.copies_lines ? 1 : ceil_div(problem.out_blocks(), tiling.blocks);
-  return static_cast<double>(problem.batch * lines * blocks);
+  return static_cast<double>(problem.batch * ceil_div(tiles_of(problem, tiling), tiling.line_tiles) * blocks);
 }
 
 /// What it takes in a step of a tile that the source comes from the L2 or from behind it, once for every tile
@@ -103,8 +110,11 @@ double filter_cycles(const ConvProblem& problem, const Machine& machine, const T
 }
 
 double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
-  const auto tiles = static_cast<double>(problem.batch * ceil_div(problem.out_width, tiling.pixels) *
-                                         ceil_div(problem.out_height, tiling.lines));
+  const auto width = static_cast<double>(problem.out_width), pixels = static_cast<double>(tiling.pixels);
+  // An open line may have any length about this one: the mean over tails.
+  const double columns = tiling.is_line ? (width + 0.5 * (pixels - 1)) / pixels : std::ceil(width / pixels);
+  const double tiles =
+      columns * static_cast<double>(problem.batch * ceil_div(problem.out_height, tiling.lines));
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.fold_steps());
   return tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
@@ -161,12 +171,12 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
 /// tail.
 Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                  bool whole = false) {
-  Tiling best{1, 1, 1, 1, false, false};
+  Tiling best{1, 1, 1, 1, false, false, room.is_line};
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
     for (const std::int64_t lines : line_choices(room)) {
       for (const std::int64_t blocks : block_choices(problem)) {
-        const Tiling tiling{pixels, lines, blocks, 1, false, false};
+        const Tiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
         const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
         const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
         const bool fits = fits_registers(machine, register_tile(problem, tiling)) &&
@@ -267,7 +277,7 @@ void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine
 
 Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
   const Tiling tile = best_tile(problem, room, machine);
-  const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
+  const std::int64_t tiles = tiles_of(problem, tile);
   Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
   // Depthwise is bound by memory where it is large: there a select costs less than another copy, unless large windows read
   // each element often.
@@ -308,7 +318,7 @@ struct TiledConv {
 };
 
 std::vector<Range<Numbers>> TiledConv::ranges() const {
-  const std::int64_t tiles = ceil_div(problem.out_height, heuristic.lines);
+  const std::int64_t tiles = tiles_of(problem, tiling_of(problem, room, heuristic));
   const auto range = ranges_from(heuristic);
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, only_once = {1};
   const bool unrolls_all = problem.fold_block <= unrolled_channels;
@@ -334,7 +344,8 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
   writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
-  writer.add("{}.split(l, ll, l, {}, TailStrategy::GuardWithIf);", out, tiling.line_tiles);
+  const char* tiles = tiling.is_line ? "t" : "l";
+  writer.add("{}.split({}, ll, {}, {}, TailStrategy::GuardWithIf);", out, tiles, tiles, tiling.line_tiles);
   const char* tasks = tiling.lines_outer ? "b, ll" : "ll, b";
   writer.add("{}.reorder(d0, q, i, j, t, l, {}, d4).vectorize(d0).unroll(q).unroll(i).unroll(j);", out,
              tasks);

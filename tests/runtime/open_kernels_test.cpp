@@ -174,6 +174,18 @@ std::vector<OpenCase> image_cases() {
            plain + "\n  return %v0\n}\n",
        " in1",
        {{{"s0", 2}, {"s1", 2}}, {{"s0", 3}, {"s1", 2}}, {{"s0", 2}, {"s1", 3}}}},
+      {"convolution_of_one_line",
+       "graph kernel(%in0: f32[s0,32,1,s1]@c16, %in1: f32[48,32,1,1], %in2: f32[s0,48,1,s1]@c16) "
+       "where {s0: 1.., s1: 16..@49} {\n"
+       "  %v0: f32[s0,48,1,s1]@c16 = conv(%in0, %in1) {dilations=[1,1], groups=1, pads=[0,0,0,0], "
+       "strides=[1,1]}\n"
+       "  %v1: f32[s0,48,1,s1]@c16 = add(%v0, %in2)\n"
+       "  return %v1\n}\n",
+       " in1",
+       {{{"s0", 1}, {"s1", 16}},
+        {{"s0", 3}, {"s1", 17}},
+        {{"s0", 2}, {"s1", 100}},
+        {{"s0", 1}, {"s1", 785}}}},
       {"strided_convolution_of_images",
        "graph kernel(%in0: f32[1,32,s0,s1]@c16, %in1: f32[48,32,3,3])" + halved +
            "  %v0: f32[1,48,s2,s3]@c16 = conv(%in0, %in1) " + strided + "\n  return %v0\n}\n",
