@@ -49,6 +49,7 @@ struct Family::Rep {
   void count_bytes();
   void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
   int compile_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
+  int try_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -119,6 +120,19 @@ int Family::Rep::compile_kernels(const OpenModel& open, const Sizes& sizes, int 
   report.compile_seconds += chosen.report.compile_seconds;
   report.ready_seconds += steady_seconds() - start;
   return chosen.report.compiled;
+}
+
+/// The same, or none where the model cannot be of these sizes.
+int Family::Rep::try_kernels(const OpenModel& open, const Sizes& sizes, int most,
+                             const std::stop_token& stop) {
+  if (members.contains(sizes)) return 0;
+  try {
+    return compile_kernels(open, sizes, most, stop);
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: no kernels ahead of {}: {}", describe(model.parsed.sizes, sizes),
+             error.what());
+    return 0;
+  }
 }
 
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
@@ -199,21 +213,26 @@ Built& Family::add(const Imported& imported, const Chooser& choose, const std::s
 
 void Family::compile_ahead(const std::stop_token& stop) {
   constexpr int few = 12;
+  constexpr double part = 0.1;  // of the time that compiling took
   const Setup& setup = *rep_->model.setup;
   const bool is_wanted = rep_->model.menu != nullptr && setup.config.kernels_ahead == AutoOff::automatic;
   if (!is_wanted || rep_->report.compiled == 0) return;  // else a process before this one did
   OpenModel quiet = rep_->model;
   quiet.setup = without_tuning(quiet.setup);
-  int left = std::max(few, rep_->report.compiled / 2);
+  const int most = std::max(few, rep_->report.compiled / 2);
+  int left = most;
+  const auto is_over = [&] { return left <= 0 || stop.stop_requested(); };
   for (const Sizes& sizes : sizes_ahead(this->sizes())) {
-    if (left <= 0 || stop.stop_requested()) return;
-    if (rep_->members.contains(sizes)) continue;
-    try {
-      left -= rep_->compile_kernels(quiet, sizes, left, stop);
-    } catch (const Error& error) {
-      log_line(LogLevel::info, "sizes: no kernels ahead of {}: {}", describe(this->sizes(), sizes),
-               error.what());
-    }
+    if (is_over()) return;
+    left -= rep_->try_kernels(quiet, sizes, left, stop);
+  }
+  if (left == most) return;  // it has the same kernels at all sizes
+  double budget = part * rep_->report.compile_seconds;
+  for (const Sizes& sizes : sizes_between(this->sizes())) {
+    if (is_over() || budget <= 0) return;
+    const double start = steady_seconds(), before = rep_->report.compile_seconds;
+    left -= rep_->try_kernels(quiet, sizes, left, stop);
+    budget -= steady_seconds() - start - (rep_->report.compile_seconds - before);
   }
 }
 

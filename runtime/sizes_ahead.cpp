@@ -1,17 +1,22 @@
 #include "runtime/sizes_ahead.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/rounding.h"
 
 namespace sylvite {
 namespace {
 
+constexpr std::int64_t whole_tile = 16;
+constexpr std::int64_t deepest = 32 * whole_tile;  // what layers halve five times fills a tile from there on
+
+std::int64_t greatest_of(const SizeRange& range) {
+  return std::min(range.high, std::max(deepest, 2 * range.low)) / range.multiple * range.multiple;
+}
+
 /// The ends of a range and the beginnings of classes between them, in order.
 std::vector<std::int64_t> telling(const SizeRange& range) {
-  constexpr std::int64_t whole_tile = 16;
-  constexpr std::int64_t deepest =
-      32 * whole_tile;  // what layers halve five times fills a tile from there on
   std::vector<std::int64_t> values = {range.low};
   const auto add = [&](std::int64_t value) {
     const std::int64_t size = round_up(value, range.multiple);
@@ -20,7 +25,16 @@ std::vector<std::int64_t> telling(const SizeRange& range) {
   for (const std::int64_t begin : {std::int64_t{2}, whole_tile}) add(begin);
   if (range.low >= whole_tile)
     for (std::int64_t begin = 2 * whole_tile; begin <= deepest; begin *= 2) add(begin);
-  add(std::min(range.high, std::max(deepest, 2 * range.low)) / range.multiple * range.multiple);
+  add(greatest_of(range));
+  return values;
+}
+
+/// At most `count` of a range, evenly apart. REQUIRES a count of two at least.
+std::vector<std::int64_t> spread(const SizeRange& range, std::int64_t count) {
+  const std::int64_t steps = std::max<std::int64_t>(greatest_of(range) - range.low, 0) / range.multiple;
+  std::vector<std::int64_t> values;
+  for (std::int64_t i = 0; i < std::min(count, steps + 1); ++i)
+    values.push_back(range.low + (count > steps ? i : steps * i / (count - 1)) * range.multiple);
   return values;
 }
 
@@ -53,6 +67,28 @@ std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
     }
   }
   return all;
+}
+
+std::vector<Sizes> sizes_between(const ModelSizes& model) {
+  constexpr double most = 36;
+  const auto is_given = [](const SizeSymbol& symbol) { return !symbol.is_guessed; };
+  const auto given = static_cast<double>(std::ranges::count_if(model.symbols, is_given));
+  if (given == 0) return {};
+  const auto count = std::max<std::int64_t>(2, static_cast<std::int64_t>(std::pow(most, 1 / given) + 1e-6));
+  const Sizes first = first_sizes(model);
+  std::vector<Sizes> ordered(1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    std::vector<Sizes> longer;
+    for (const std::int64_t value :
+         is_given(model.symbols[i]) ? spread(model.symbols[i].range, count) : Sizes{first[i]})
+      for (const Sizes& begin : ordered) longer.emplace_back(begin).push_back(value);
+    ordered = std::move(longer);
+  }
+  std::vector<Sizes> mixed;
+  constexpr std::size_t stride = 7;
+  for (std::size_t begin = 0; begin < stride; ++begin)
+    for (std::size_t i = begin; i < ordered.size(); i += stride) mixed.push_back(ordered[i]);
+  return mixed;
 }
 
 }  // namespace sylvite

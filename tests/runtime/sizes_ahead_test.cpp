@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace sylvite {
 namespace {
 
@@ -31,6 +33,21 @@ TEST(SizesAhead, WhatNobodyGaveStaysAsItIs) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 512, {128}}, true)};
   EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 128}, Sizes{2, 128}));
+}
+
+TEST(SizesBetween, AreSpreadOverTheRangesThatWereGiven) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 8, {1}}, true), symbol("width", {64, 128, {96}, 32})};
+  EXPECT_THAT(sizes_between(model), ElementsAre(Sizes{1, 64}, Sizes{1, 96}, Sizes{1, 128}));
+  model.symbols = {symbol("height", {128, 320, {224}, 32}), symbol("width", {1, 1 << 20, {224}})};
+  const std::vector<Sizes> both = sizes_between(model);
+  EXPECT_EQ(both.size(), 36U);
+  EXPECT_THAT(both, testing::Contains(Sizes{320, 1}));
+  EXPECT_THAT(both, testing::Contains(Sizes{128, 512}));
+  EXPECT_EQ(std::set<Sizes>(both.begin(), both.end()).size(), 36U);
+  model.symbols.pop_back();
+  model.symbols[0].is_guessed = true;
+  EXPECT_THAT(sizes_between(model), ElementsAre());
 }
 
 }  // namespace
