@@ -109,10 +109,12 @@ double filter_cycles(const ConvProblem& problem, const Machine& machine, const T
   return vector_cycles * static_cast<double>(vectors);
 }
 
-double tile_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double tile_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                   const Tiling& tiling) {
   const auto width = static_cast<double>(problem.out_width), pixels = static_cast<double>(tiling.pixels);
-  // An open line may have any length about this one: the mean over tails.
-  const double columns = tiling.is_line ? (width + 0.5 * (pixels - 1)) / pixels : std::ceil(width / pixels);
+  // Lines of open images may have any length about this one: the mean over tails, and half of that where this one counts, too.
+  const double mean = (width + 0.5 * (pixels - 1)) / pixels, whole = std::ceil(width / pixels);
+  const double columns = room.is_line ? mean : room.is_open ? (whole + mean) / 2 : whole;
   const double tiles =
       columns * static_cast<double>(problem.batch * ceil_div(problem.out_height, tiling.lines));
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
@@ -172,12 +174,12 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
 Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                  bool whole = false) {
   Tiling best{1, 1, 1, 1, false, false, room.is_line};
-  double best_cycles = tile_cycles(problem, machine, best);
+  double best_cycles = tile_cycles(problem, room, machine, best);
   for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
     for (const std::int64_t lines : line_choices(room)) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
-        const double cycles = tile_cycles(problem, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
+        const double cycles = tile_cycles(problem, room, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
         const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
         const bool fits = fits_registers(machine, register_tile(problem, tiling)) &&
                           !is_crowded(problem, machine, tiling) && !(whole && leaves_tail);
@@ -447,7 +449,7 @@ Candidate TiledConv::at(const Numbers& point) const {
 
 double TiledConv::cost(const Numbers& point) const {
   const Tiling tiling = tiling_of(problem, room, point);
-  double cycles = tile_cycles(problem, machine, tiling);
+  double cycles = tile_cycles(problem, room, machine, tiling);
   const bool copies = point.copy_source != 0;
   if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
   if (!copies && !problem.x_is_blocked) cycles *= 1.5;
