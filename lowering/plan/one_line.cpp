@@ -25,6 +25,16 @@ bool looks_at_pixels_apart(const Graph& body, const Node& node) {
   return node.op == Op::to_layout || has_trait(node.op, OpTrait::pointwise);
 }
 
+/// One number for each channel.
+bool is_only_bias(const Graph& body, ValueId id) {
+  const auto reads_alike = [&](const Node& node) {
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      if (node.inputs[i] == id && (node.op != Op::conv || i != 2)) return false;
+    return true;
+  };
+  return body.type(id).rank() == 1 && std::ranges::all_of(body.nodes(), reads_alike);
+}
+
 TensorType one_line_of(const TensorType& image) {
   Dims dims = image.dims();
   dims[3] *= dims[2];
@@ -51,6 +61,7 @@ std::optional<Kernel> as_one_line(const Kernel& kernel) {
     TensorType& type = lines.value(id).type;
     const Dims dims = type.dims();
     const bool is_image = dims.size() == 4 && dims[2] == image[2] && dims[3] == image[3];
+    if (is_only_bias(body, id)) continue;
     if (!is_image && type.element_count() != 1 && !(dims.size() == 4 && dims[2] * dims[3] == 1))
       return std::nullopt;
     if (is_image) type = one_line_of(type);

@@ -24,7 +24,6 @@
 
 namespace sylvite {
 namespace {
-
 struct Numbers {
   std::int64_t pixels = 1;
   std::int64_t lines = 1;
@@ -98,42 +97,45 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
          static_cast<double>(problem.kernel_x * problem.kernel_y);
 }
 
-/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels,
-/// where nothing fetches them ahead: large windows, whose tiles shall have all pixels that there are.
-double filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels:
+/// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
+double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                     const Tiling& tiling) {
   const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
   const std::int64_t bytes =
       dtype_size(problem.element) * problem.fold_steps() * problem.pair() * tiling.blocks * problem.block;
-  if (!problem.packs_weight || problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
+  if (!(problem.packs_weight || room.is_open) || problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
   const double vector_cycles = bytes <= machine.l2_bytes / 2 ? 1 : 2;
   return vector_cycles * static_cast<double>(vectors);
 }
 
+/// Open extents are near this one: the mean over tails, and of lines that have some size half of that.
+double tile_count(std::int64_t extent, std::int64_t tile, const ImageRoom& room) {
+  const auto whole = static_cast<double>(ceil_div(extent, tile));
+  const double mean = static_cast<double>(2 * extent + tile - 1) / static_cast<double>(2 * tile);
+  return room.is_line ? mean : room.is_open ? (whole + mean) / 2 : whole;
+}
+
 double tile_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                    const Tiling& tiling) {
-  const auto width = static_cast<double>(problem.out_width), pixels = static_cast<double>(tiling.pixels);
-  // Lines of open images may have any length about this one: the mean over tails, and half of that where this one counts, too.
-  const double mean = (width + 0.5 * (pixels - 1)) / pixels, whole = std::ceil(width / pixels);
-  const double columns = room.is_line ? mean : room.is_open ? (whole + mean) / 2 : whole;
-  const double tiles =
-      columns * static_cast<double>(problem.batch * ceil_div(problem.out_height, tiling.lines));
+  const double tiles = static_cast<double>(problem.batch) *
+                       tile_count(problem.out_width, tiling.pixels, room) *
+                       tile_count(problem.out_height, tiling.lines, room);
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.fold_steps());
   return tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
          tiles * block_tiles * steps *
-             (source_cycles(problem, machine, tiling) + filter_cycles(problem, machine, tiling));
+             (source_cycles(problem, machine, tiling) + filter_cycles(problem, room, machine, tiling));
 }
 
 const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
 
 /// Few lines at once; of maps that have fewer than four, all.
 std::vector<std::int64_t> line_choices(const ImageRoom& room) {
-  return up_to(room.lines,
-               room.lines == 3 ? std::vector<std::int64_t>{1, 2, 3} : std::vector<std::int64_t>{1, 2, 4});
+  return up_to(room.lines, {1, 2, room.lines == 3 ? 3 : 4});
 }
 
-/// Too many products to be unrolled.
-bool has_large_window(const ConvProblem& problem) {
+bool has_large_window(const ConvProblem& problem) {  // too many products to be unrolled
   return problem.kernel_x * problem.kernel_y > 25;
 }
 
@@ -453,7 +455,7 @@ double TiledConv::cost(const Numbers& point) const {
   const bool copies = point.copy_source != 0;
   if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
   if (!copies && !problem.x_is_blocked) cycles *= 1.5;
-  constexpr double bytes_per_cycle = 8;
+  constexpr double bytes_per_cycle = 8, task_cycles = 600;
   const auto element_bytes = static_cast<double>(dtype_size(problem.element));
   const double source_bytes =
       element_bytes * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
@@ -462,10 +464,8 @@ double TiledConv::cost(const Numbers& point) const {
   const double filter_bytes = element_bytes * static_cast<double>(problem.fold_steps() * problem.pair() *
                                                                   tiling.blocks * problem.block);
   if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
-  const bool slices = point.slices != 0;
-  if (pays_to_slice(problem, machine, tiling) != slices) cycles *= slices ? 1.1 : 4.0;
+  if (pays_to_slice(problem, machine, tiling) != (point.slices != 0)) cycles *= point.slices != 0 ? 1.1 : 4.0;
   const double tasks = task_count(problem, tiling);
-  constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }

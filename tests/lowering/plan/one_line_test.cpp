@@ -1,5 +1,6 @@
 #include "lowering/plan/one_line.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -40,6 +41,19 @@ TEST(OneLine, IsNotOfWorkThatKnowsWhereAPixelIs) {
   EXPECT_TRUE(as_one_line(kernel_of(sum)));
   EXPECT_FALSE(as_one_line(kernel_of(sum, "1,1,1,5"))) << "a number for each column";
   EXPECT_FALSE(as_one_line(kernel_of("  %v1: f32[2,32,1,1] = reduce_sum(%v0) {axes=[2,3]}\n  return %v1\n")));
+}
+
+TEST(OneLine, TakesANumberForEachChannel) {
+  const auto kernel = [](const char* operations) {
+    return parse_kernel(fmt::format(
+        "graph kernel(%in0: f32[1,16,6,32]@c16, %in1: f32[32,16,1,1], %in2: f32[32]) {{\n"
+        "  %v0: f32[1,32,6,32]@c16 = conv(%in0, %in1, %in2) {{dilations=[1,1], groups=1, pads=[0,0,0,0], "
+        "strides=[1,1]}}\n{}}}\nweights: in1 in2\n",
+        operations));
+  };
+  EXPECT_TRUE(as_one_line(kernel("  return %v0\n")));
+  EXPECT_FALSE(as_one_line(kernel("  %v1: f32[1,32,6,32]@c16 = add(%v0, %in2)\n  return %v1\n")))
+      << "there it is a number for each column";
 }
 
 TEST(OneLine, TypesOfItLieAlike) {
