@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "frontend/quick/quick.h"
+#include "runtime/tails.h"
 
 namespace sylvite {
 
@@ -47,15 +48,18 @@ std::vector<ModelPort> output_ports(const Imported& imported) {
 }
 
 std::vector<HostValue> run_model_values(const HostPart* host, const std::vector<HostValue>& inputs,
-                                        const GraphRunner& run_graph, int threads) {
-  return run_model(host, inputs, run_graph,
-                   [threads](Op op, InputTensors given, const Attributes& attributes, ResultTypes types) {
-                     return evaluate_quickly(op, given, attributes, types, threads);
-                   });
+                                        const GraphRunner& run_graph, int threads,
+                                        const TailRunner& run_tail) {
+  return run_model(
+      host, inputs, run_graph,
+      [threads](Op op, InputTensors given, const Attributes& attributes, ResultTypes types) {
+        return evaluate_quickly(op, given, attributes, types, threads);
+      },
+      run_tail);
 }
 
 std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
-                                      const GraphRunner& run_graph, int threads) {
+                                      const GraphRunner& run_graph, int threads, const TailRunner& run_tail) {
   if (host == nullptr) return run_graph(inputs);
   if (inputs.size() != host->inputs().size()) {
     throw InputError(
@@ -64,7 +68,8 @@ std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Te
         inputs.size(), host->inputs().size());
   }
   std::vector<Tensor> outputs;
-  for (const HostValue& output : run_model_values(host, {inputs.begin(), inputs.end()}, run_graph, threads))
+  for (const HostValue& output :
+       run_model_values(host, {inputs.begin(), inputs.end()}, run_graph, threads, run_tail))
     outputs.push_back(output.tensor());
   return outputs;
 }
@@ -76,13 +81,22 @@ std::vector<Tensor> run_program(Built& built, const std::vector<Tensor>& inputs)
                     : built.program.run(inputs);
 }
 
+TailRunner tail_runner(const Built& built) {
+  constexpr double least_seconds = 2e-3;  // about what a program at new sizes takes
+  if (built.tails == nullptr) return {};
+  return {[&](const std::shared_ptr<const ParsedModel>& tail, const std::vector<HostValue>& inputs) {
+            return built.tails->run(tail, inputs);
+          },
+          least_seconds};
+}
+
 }  // namespace
 
 std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs) {
   return run_model_values(
       built.host.get(), inputs,
       [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); },
-      built.program.threads());
+      built.program.threads(), tail_runner(built));
 }
 
 std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs) {
@@ -90,7 +104,7 @@ std::vector<Tensor> run_tensors(Built& built, const std::vector<Tensor>& inputs)
   return run_model_tensors(
       built.host.get(), inputs,
       [&](const std::vector<Tensor>& tensors) { return run_program(built, tensors); },
-      built.program.threads());
+      built.program.threads(), tail_runner(built));
 }
 
 }  // namespace sylvite

@@ -36,6 +36,7 @@ namespace sylvite {
 class KernelMenu;
 class MadeWeights;
 class SymbolicPlans;
+class Tails;
 struct TorchFile;
 
 /// A model's file, read; its sizes may be open. Copies share it.
@@ -49,6 +50,8 @@ struct OpenModel {
   std::shared_ptr<MadeWeights> made = {};     ///< what imports made of weights; nullptr where there is one
   std::shared_ptr<const TorchFile> torch = {};  ///< instead, of a captured PyTorch graph
   ModelFacts facts = {};
+  std::shared_ptr<Tails> tails =
+      {};  ///< what runs behind steps on the host; nullptr where these are done one by one
 };
 
 /// A model as a plan of kernels. Copies share the plan and the weights.
@@ -63,13 +66,16 @@ struct Imported {
   Graph transformed;                     ///< after passes
   std::vector<PassReport> passes;
   std::shared_ptr<const Plan> plan;
-  SizeFacts facts = {};  ///< what the import decided by the sizes
-  CompileReport report;  ///< so far
+  SizeFacts facts = {};               ///< what the import decided by the sizes
+  std::shared_ptr<Tails> tails = {};  ///< the model's
+  CompileReport report;               ///< so far
 };
 
 /// `import` is completed by the import.* knobs. Throws what parse_model throws.
 [[nodiscard]] OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                                    const ImportOptions& import = {});
+/// The same of one that is parsed.
+[[nodiscard]] OpenModel open_model(const ParsedModel& parsed, const std::shared_ptr<const Setup>& setup);
 /// The model at these sizes: imported anew, with the same weights, and with kernels of the model's menu. Throws what import_onnx, run_passes and lower throw;
 /// the message says at which sizes.
 [[nodiscard]] Imported bind_sizes(const OpenModel& model, const Sizes& sizes);
@@ -131,6 +137,7 @@ struct Built {
   std::vector<Choice> choices;           ///< what runs: all have symbols and objects
   Program program;
   CompileReport report;
+  std::shared_ptr<Tails> tails = {};  ///< as in Imported
 };
 
 /// Gets every kernel's object from the cache, compiling those missing in worker processes, and loads them. A
@@ -143,11 +150,13 @@ struct Built {
 /// A model of tensors of numbers only, its graph run by `run_graph`, host steps with so many threads; throws InputError
 /// for others. `host` may be nullptr.
 [[nodiscard]] std::vector<Tensor> run_model_tensors(const HostPart* host, const std::vector<Tensor>& inputs,
-                                                    const GraphRunner& run_graph, int threads);
+                                                    const GraphRunner& run_graph, int threads,
+                                                    const TailRunner& run_tail = {});
 /// The same of any values.
 [[nodiscard]] std::vector<HostValue> run_model_values(const HostPart* host,
                                                       const std::vector<HostValue>& inputs,
-                                                      const GraphRunner& run_graph, int threads);
+                                                      const GraphRunner& run_graph, int threads,
+                                                      const TailRunner& run_tail = {});
 
 /// One run of the whole model: the program, and the host steps if there are any.
 [[nodiscard]] std::vector<HostValue> run_values(Built& built, const std::vector<HostValue>& inputs);

@@ -21,6 +21,7 @@
 #include "runtime/report.h"
 #include "runtime/session.h"
 #include "runtime/symbolic_plans.h"
+#include "runtime/tails.h"
 #include "runtime/torch_file.h"
 #include "schedules/space.h"
 
@@ -335,6 +336,22 @@ void fit_guesses(ParsedModel& model) {
 
 }  // namespace
 
+namespace {
+
+/// What all sizes of a model have in common.
+void share_sizes(OpenModel& model) {
+  const Setup& setup = *model.setup;
+  if (!setup.machine.gpu && setup.lock == nullptr && model.torch == nullptr)
+    model.tails = std::make_shared<Tails>(model.setup);
+  if (model.parsed.sizes.are_fixed()) return;
+  model.made = std::make_shared<MadeWeights>();
+  if (setup.config.open_kernels != AutoOff::automatic) return;
+  model.menu = std::make_shared<KernelMenu>();
+  model.plans = std::make_shared<SymbolicPlans>(model.parsed.sizes);
+}
+
+}  // namespace
+
 OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,
                      const ImportOptions& import) {
   OpenModel model;
@@ -352,13 +369,15 @@ OpenModel open_model(const std::string& onnx_path, const std::shared_ptr<const S
     fit_guesses(model.parsed);
     model.facts = read_model_facts(model.parsed);
   }
-  const bool opens = setup->config.open_kernels == AutoOff::automatic;
-  if (model.parsed.sizes.are_fixed()) return model;
-  model.made = std::make_shared<MadeWeights>();
-  if (opens) {
-    model.menu = std::make_shared<KernelMenu>();
-    model.plans = std::make_shared<SymbolicPlans>(model.parsed.sizes);
-  }
+  share_sizes(model);
+  return model;
+}
+
+OpenModel open_model(const ParsedModel& parsed, const std::shared_ptr<const Setup>& setup) {
+  OpenModel model;
+  model.setup = setup;
+  model.parsed = parsed;
+  share_sizes(model);
   return model;
 }
 
@@ -373,6 +392,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
     });
     weights.keep(imported.plan->weights);
     imported.sizes = sizes;
+    if (imported.host != nullptr) imported.tails = model.tails;
     if (model.menu) take_open_kernels(model, imported);
     add_symbols(model, imported);
     return imported;

@@ -30,7 +30,7 @@ constexpr int max_depth = 64;            ///< of calls and subgraphs
 [[noreturn]] void rethrow_named(const Error& error, const std::string& prefix) {
   const std::string message = prefix + ": " + error.what();
   if (const auto* needs = dynamic_cast<const NeedsValueError*>(&error))
-    throw NeedsValueError(message, needs->reason());
+    throw NeedsValueError(message, needs->reason(), needs->size());
   switch (error.code()) {
     case ErrorCode::bad_usage:
       throw UsageError(message);
@@ -242,6 +242,7 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
       throw UsageError("the bound value is {}, expected {}", dtype_name(bound->second.dtype()),
                        dtype_name(dtype));
     }
+    builder_.raise_budget(8 * bound->second.byte_size());  // as of weights: see read
     scope.bind(input.name(), OnnxBinding::of(graph_.add_constant(bound->second, input.name())));
     return;
   }

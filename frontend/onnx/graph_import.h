@@ -46,6 +46,8 @@ enum class OnnxStage {
 struct DeferredNode {
   const onnx::NodeProto* node;
   std::string reason;
+  bool is_first = false;  ///< what it reads is known: it waits for what it is itself
+  std::string size = {};  ///< the few integers that it waits for, if it does; see NeedsValueError
 };
 
 /// A value that the host part takes from the graph: outputs of it, or what was known while importing.
@@ -74,9 +76,10 @@ class OnnxGraphImporter {
   /// outputs of the graph, in order.
   [[nodiscard]] Graph import_first(std::vector<DeferredNode>& deferred, std::vector<HostHandover>& handovers,
                                    std::vector<ModelPort>& inputs);
-  /// REQUIRES stage running. The model's outputs, once `nodes` have run with `values` bound to their names.
+  /// REQUIRES stage running. What `wanted` names, once `nodes` have run with `values` bound to their names.
   [[nodiscard]] std::vector<HostValue> run_nodes(const std::vector<DeferredNode>& nodes,
                                                  const std::vector<std::pair<std::string, HostValue>>& values,
+                                                 const std::vector<std::string>& wanted,
                                                  const Evaluation& evaluation);
 
   /// What was assumed of the model, and where it is not as it says; known once it is imported.
@@ -103,6 +106,8 @@ class OnnxGraphImporter {
   [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
 
   [[nodiscard]] const ImportOptions& options() const { return options_; }
+  /// The value of an initializer of numbers.
+  [[nodiscard]] Tensor weight(const onnx::TensorProto& proto) const { return read_initializer(proto); }
 
  private:
   void import_or_defer(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);

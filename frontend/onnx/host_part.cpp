@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "frontend/graph/copy.h"
 #include "frontend/graph/interpreter.h"
@@ -14,6 +15,7 @@
 #include "frontend/onnx/import_context.h"
 #include "frontend/onnx/model_states.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/tail_steps.h"
 #include "frontend/onnx/tensor.h"
 
 namespace sylvite {
@@ -47,18 +49,16 @@ std::vector<DeferredNode> needed_nodes(const std::vector<DeferredNode>& nodes, s
 class OnnxHostPart final : public HostPart {
  public:
   OnnxHostPart(const ParsedModel& model, const Sizes& sizes)
-      : model_(model.proto),
-        folder_(model.folder),
-        options_(options_at(model, sizes)),
-        store_(model.initializers) {
-    for (const onnx::ValueInfoProto& output : model_->graph().output())
+      : model_(model), sizes_(sizes), options_(options_at(model, sizes)) {
+    for (const onnx::ValueInfoProto& output : model_.proto->graph().output())
       outputs_.push_back(declared_port(output));
   }
 
   /// Nothing when the graph is the whole model.
   static ImportedModel import(const ParsedModel& model, const Sizes& sizes) {
     const auto part = std::make_shared<OnnxHostPart>(model, sizes);
-    OnnxGraphImporter importer(model.proto, model.folder, part->options_, OnnxStage::first, part->store_);
+    OnnxGraphImporter importer(model.proto, model.folder, part->options_, OnnxStage::first,
+                               model.initializers);
     ImportedModel result;
     result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
     result.warnings = importer.warnings();
@@ -74,6 +74,10 @@ class OnnxHostPart final : public HostPart {
           [&](const ModelPort& candidate) { return candidate.name == result.graph.value(id).name; });
       part->graph_inputs_.push_back(static_cast<std::size_t>(port - part->inputs_.begin()));
     }
+    std::set<std::string> known;
+    for (const HostHandover& handover : part->handovers_)
+      if (handover.graph_outputs.empty()) known.insert(handover.name);
+    part->tail_steps_.prepare(part->nodes_, std::move(known));
     part->graph_output_count_ = result.graph.outputs.size();
     result.host = part;
     return result;
@@ -84,16 +88,26 @@ class OnnxHostPart final : public HostPart {
   [[nodiscard]] const std::vector<ModelPort>& outputs() const override { return outputs_; }
 
   [[nodiscard]] std::vector<HostValue> run(const std::vector<HostValue>& inputs, const GraphRunner& run_graph,
-                                           const Evaluation& evaluation) const override {
+                                           const Evaluation& evaluation,
+                                           const TailRunner& run_tail) const override {
     const std::vector<Tensor> results = run_static(inputs, run_graph);
     check_expectations(results);
-    std::vector<std::pair<std::string, HostValue>> values;
+    NamedValues values;
     values.reserve(inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
     for (const HostHandover& handover : handovers_)
       values.emplace_back(handover.name, value_of(handover, results));
-    OnnxGraphImporter importer(model_, folder_, options_, OnnxStage::running, store_);
-    return importer.run_nodes(nodes_, values, evaluation);
+    if (run_tail.run && !nodes_.empty())
+      if (auto outputs = tail_steps_.run(values, evaluation, run_tail)) return std::move(*outputs);
+    std::vector<std::string> wanted;
+    wanted.reserve(outputs_.size());
+    for (const ModelPort& output : outputs_) wanted.push_back(output.name);
+    OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running,
+                               model_.initializers);
+    const double start = steady_seconds();
+    std::vector<HostValue> made = importer.run_nodes(nodes_, values, wanted, evaluation);
+    if (run_tail.run) model_.tails->note_step_seconds(steady_seconds() - start);
+    return made;
   }
 
  private:
@@ -130,10 +144,10 @@ class OnnxHostPart final : public HostPart {
     return HostValue(std::move(items));
   }
 
-  std::shared_ptr<const onnx::ModelProto> model_;
-  DataFolder folder_;
+  ParsedModel model_;
+  Sizes sizes_;
   ImportOptions options_;
-  std::shared_ptr<InitializerStore> store_;
+  TailSteps tail_steps_ = {model_, sizes_, options_};
   std::vector<HostStep> steps_;
   std::vector<ModelPort> inputs_;
   std::vector<ModelPort> outputs_;
@@ -162,24 +176,27 @@ ModelPort declared_port(const onnx::ValueInfoProto& value) {
 void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& scope,
                                         const OnnxFrame& frame) {
   std::string reason;
+  std::string size;
   const std::size_t expectations_before = expectations_.size();
   for (const std::string& name : names_read(node)) {
     const OnnxBinding* binding = scope.find(name);
     if (reason.empty() && binding != nullptr && binding->is_deferred)
       reason = fmt::format("reads '{}', which is known only when the model runs", name);
   }
-  if (reason.empty()) {
+  const bool is_first = reason.empty();
+  if (is_first) {
     try {
       import_node(node, scope, frame);
       return;
     } catch (const NeedsValueError& error) {
       reason = error.reason();
+      size = error.size();
       expectations_.resize(expectations_before);
     }
   }
   for (const std::string& name : node.output())
     if (!name.empty()) scope.bind(name, OnnxBinding::deferred());
-  deferred_.push_back({&node, reason});
+  deferred_.push_back({&node, reason, is_first, size});
 }
 
 HostHandover OnnxGraphImporter::hand_over(const std::string& name, const OnnxBinding& binding) {
@@ -263,17 +280,17 @@ HostValue OnnxGraphImporter::value_of(const OnnxBinding& binding) const {
 
 std::vector<HostValue> OnnxGraphImporter::run_nodes(
     const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values,
-    const Evaluation& evaluation) {
+    const std::vector<std::string>& wanted, const Evaluation& evaluation) {
   builder_.fold_everything(options_.host_bytes, options_.host_work, evaluation);
   const OnnxFrame frame = main_frame();
   OnnxScope scope;
   bind_initializers(model_->graph(), scope);
   for (const auto& [name, value] : values) scope.bind(name, bind_value(value));
   for (const DeferredNode& node : nodes) import_node(*node.node, scope, frame);
-  std::vector<HostValue> outputs;
-  for (const onnx::ValueInfoProto& output : model_->graph().output())
-    outputs.push_back(value_of(read(scope, output.name())));
-  return outputs;
+  std::vector<HostValue> results;
+  results.reserve(wanted.size());
+  for (const std::string& name : wanted) results.push_back(value_of(read(scope, name)));
+  return results;
 }
 
 ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
@@ -292,8 +309,9 @@ ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {
 }
 
 std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
-                                 const GraphRunner& run_graph, const Evaluation& evaluation) {
-  if (host != nullptr) return host->run(inputs, run_graph, evaluation);
+                                 const GraphRunner& run_graph, const Evaluation& evaluation,
+                                 const TailRunner& run_tail) {
+  if (host != nullptr) return host->run(inputs, run_graph, evaluation, run_tail);
   std::vector<Tensor> tensors;
   tensors.reserve(inputs.size());
   for (const HostValue& input : inputs) tensors.push_back(input.tensor());

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/tail.h"
 #include "frontend/onnx/tensor.h"
 
 namespace sylvite {
@@ -77,13 +78,15 @@ std::vector<Sym> ImportContext::inputs() {
 }
 
 Tensor ImportContext::constant(int i) {
-  const std::optional<Tensor> value = builder().known(input(i));
+  const Sym given = input(i);
+  const std::optional<Tensor> value = builder().known(given);
   if (!value) {
     throw NeedsValueError(
         fmt::format("input {} ('{}') must be known when the model is imported; bind the model input it comes "
                     "from to a constant",
                     i, node_.input(i)),
-        fmt::format("the result's shape depends on the values of '{}'", node_.input(i)));
+        fmt::format("the result's shape depends on the values of '{}'", node_.input(i)),
+        may_be_sizes(given.dtype(), given.dims()) ? node_.input(i) : "");
   }
   return *value;
 }

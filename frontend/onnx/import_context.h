@@ -24,12 +24,15 @@ namespace sylvite {
 /// that the message collects on its way out.
 class NeedsValueError : public UnsupportedError {
  public:
-  NeedsValueError(const std::string& message, std::string reason)
-      : UnsupportedError(message), reason_(std::move(reason)) {}
+  NeedsValueError(const std::string& message, std::string reason, std::string size = "")
+      : UnsupportedError(message), reason_(std::move(reason)), size_(std::move(size)) {}
   [[nodiscard]] const std::string& reason() const { return reason_; }
+  /// The name of the value, where it is a few integers, as sizes are; else "".
+  [[nodiscard]] const std::string& size() const { return size_; }
 
  private:
   std::string reason_;
+  std::string size_;
 };
 
 struct OnnxFrame;

@@ -6,7 +6,7 @@
 // importing. It is a host step when they depend on data (NonZero, Unique, NonMaxSuppression, a Reshape to a
 // shape that is computed), when it draws random numbers, when it handles strings, sequences or optionals that
 // come from outside, and when it reads the result of a host step. Host steps are run by the importer itself,
-// with the run's values as constants.
+// with the run's values as constants; or those that need values of the run are, and the others are a model of their own (tail.h).
 
 #include <functional>
 #include <map>
@@ -40,6 +40,19 @@ struct ModelPort {
   ValueKind kind = ValueKind::tensor;
 };
 
+struct ParsedModel;
+class TailStore;
+
+/// Runs what follows steps on the host.
+struct TailRunner {
+  /// A model of its own, which is the same object in all runs that it serves (tail.h).
+  /// Nothing while it is not ready.
+  std::function<std::optional<std::vector<HostValue>>(const std::shared_ptr<const ParsedModel>&,
+                                                      const std::vector<HostValue>&)>
+      run = {};
+  double least_seconds = 0;  ///< where steps took less, they are done one by one
+};
+
 /// Runs the graph of the same ImportedModel: its inputs and outputs in order.
 using GraphRunner = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
@@ -53,11 +66,11 @@ class HostPart {
   [[nodiscard]] virtual const std::vector<ModelPort>& inputs() const = 0;
   [[nodiscard]] virtual const std::vector<ModelPort>& outputs() const = 0;
   /// The whole model: the graph first, through `run_graph`, then the steps. Values in the order of inputs()
-  /// and outputs(). The steps' operations are done by `evaluation`. Throws InputError naming the input that does not fit,
-  /// and what the steps throw.
+  /// and outputs(). The steps' operations are done by `evaluation`; with `run_tail`, those that need no values of the run by that.
+  /// Throws InputError naming the input that does not fit, and what the steps throw.
   [[nodiscard]] virtual std::vector<HostValue> run(const std::vector<HostValue>& inputs,
-                                                   const GraphRunner& run_graph,
-                                                   const Evaluation& evaluation) const = 0;
+                                                   const GraphRunner& run_graph, const Evaluation& evaluation,
+                                                   const TailRunner& run_tail) const = 0;
 };
 
 /// An input that is longer at each run: its extent is that of the states before the run, and `beyond`.
@@ -102,12 +115,18 @@ struct ParsedModel {
   std::map<std::string, std::string> states;       ///< see read_model_states
   std::optional<GrowingModel> growing;             ///< see find_growing_states
   std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed
+  std::shared_ptr<TailStore> tails;                ///< what runs behind steps on the host, at any sizes
+  int tails_before = 0;                            ///< how often the model is the tail of another
 };
 
 /// Throws what import_onnx throws for the file, and what read_model_sizes throws.
 [[nodiscard]] ParsedModel parse_model(const std::string& path, const ImportOptions& options = {});
 [[nodiscard]] ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
                                             const ImportOptions& options = {});
+
+/// The same of one that is at hand. `tails_before`: see ParsedModel.
+[[nodiscard]] ParsedModel parse_model_proto(onnx::ModelProto proto, const DataFolder& folder,
+                                            const ImportOptions& options, int tails_before);
 
 /// The model at one size for each of its symbols. Weights that are read as they stand are the same tensors in every
 /// import. Throws as import_onnx, which instead refuses models that need host steps.
@@ -121,11 +140,12 @@ struct ParsedModel {
 [[nodiscard]] ImportedModel import_model_bytes(std::string_view bytes, const std::string& folder,
                                                const ImportOptions& options = {});
 
-/// The model, its graph run by `run_graph`, host steps by `evaluation`. `host` may be nullptr; then the inputs must be
-/// tensors.
+/// The model, its graph run by `run_graph`, host steps by `evaluation`, and by `run_tail` where there is one. `host` may be nullptr; then the inputs
+/// must be tensors.
 [[nodiscard]] std::vector<HostValue> run_model(const HostPart* host, const std::vector<HostValue>& inputs,
                                                const GraphRunner& run_graph,
-                                               const Evaluation& evaluation = evaluate_node);
+                                               const Evaluation& evaluation = evaluate_node,
+                                               const TailRunner& run_tail = {});
 
 /// The model by the reference interpreter.
 [[nodiscard]] std::vector<HostValue> interpret(const ImportedModel& model,

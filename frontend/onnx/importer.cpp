@@ -19,6 +19,7 @@
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/growing_states.h"
 #include "frontend/onnx/model_states.h"
+#include "frontend/onnx/tail.h"
 
 namespace sylvite {
 namespace {
@@ -105,7 +106,7 @@ void take_states(ParsedModel& model) {
 ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
-  ParsedModel model{std::move(proto), folder, options, {}, {}, {}, nullptr};
+  ParsedModel model{std::move(proto), folder, options, {}, {}, {}, nullptr, std::make_shared<TailStore>()};
   model.sizes = read_model_sizes(model.proto->graph(), options);
   model.states = read_model_states(model.proto->graph(), options);
   find_growing_states(model);
@@ -132,6 +133,13 @@ ParsedModel parse_model_bytes(std::string_view bytes, const std::string& folder,
 
 ParsedModel parse_model(const std::string& path, const ImportOptions& options) {
   return with_sizes(parse_file(path), folder_of_model(path), options);
+}
+
+ParsedModel parse_model_proto(onnx::ModelProto proto, const DataFolder& folder, const ImportOptions& options,
+                              int tails_before) {
+  ParsedModel model = with_sizes(std::make_shared<const onnx::ModelProto>(std::move(proto)), folder, options);
+  model.tails_before = tails_before;
+  return model;
 }
 
 std::string model_file_id(const ParsedModel& model) {

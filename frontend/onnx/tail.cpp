@@ -1,0 +1,314 @@
+#include "frontend/onnx/tail.h"
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/initializer_store.h"
+#include "frontend/onnx/node_order.h"
+#include "frontend/onnx/tensor.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_sizes = 16;         // elements of a value that are sizes
+constexpr std::int64_t largest_size = 1 << 17;  // as size_convention has it for lengths
+constexpr std::size_t most_rows = 32;           // runs that make a tail anew
+
+std::string symbol_name(int symbol) {
+  return fmt::format("length{}", symbol);
+}
+
+std::string sizes_name(const std::string& value) {
+  return value + "/sizes";
+}
+
+bool are_equal(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
+  return a.data() == b.data() ||
+         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.byte_size())) == 0;
+}
+
+void declare(onnx::ValueInfoProto& input, const std::string& name, DType dtype) {
+  input.set_name(name);
+  auto& type = *input.mutable_type()->mutable_tensor_type();
+  type.set_elem_type(onnx_of_dtype(dtype));
+  type.mutable_shape();
+}
+
+onnx::NodeProto& add_node(onnx::GraphProto& graph, const char* op, const std::string& output) {
+  onnx::NodeProto& node = *graph.add_node();
+  node.set_op_type(op);
+  node.set_name(output);
+  node.add_output(output);
+  return node;
+}
+
+/// The elements of `value`, read off the shape of an input that has them as extents, and one extent of 0.
+void read_sizes_off_shape(onnx::GraphProto& graph, const TailValue& value) {
+  const std::string carrier = sizes_name(value.name);
+  add_node(graph, "Shape", carrier + "/shape").add_input(carrier);
+  onnx::AttributeProto& places = *add_node(graph, "Constant", carrier + "/places").add_attribute();
+  places.set_name("value");
+  places.set_type(onnx::AttributeProto::TENSOR);
+  places.mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  for (const std::int64_t extent : value.value.dims()) places.mutable_t()->add_dims(extent);
+  for (std::int64_t i = 0; i < value.value.size(); ++i) places.mutable_t()->add_int64_data(i);
+  onnx::NodeProto& gather = add_node(graph, "Gather", carrier + "/elements");
+  gather.add_input(carrier + "/shape");
+  gather.add_input(carrier + "/places");
+  onnx::NodeProto& cast = add_node(graph, "Cast", value.name);
+  cast.add_input(carrier + "/elements");
+  onnx::AttributeProto& to = *cast.add_attribute();
+  to.set_name("to");
+  to.set_type(onnx::AttributeProto::INT);
+  to.set_i(onnx_of_dtype(value.value.dtype()));
+}
+
+Tensor carrier_of(const Tensor& value) {
+  Dims dims;
+  for (std::int64_t i = 0; i < value.size(); ++i) dims.push_back(value.as_int64(i));
+  dims.push_back(0);
+  return {DType::u8, dims};
+}
+
+}  // namespace
+
+bool may_be_sizes(DType dtype, const Dims& dims) {
+  return (dtype == DType::i64 || dtype == DType::i32) && dims.size() <= 1 &&
+         (dims.empty() || dims[0] <= most_sizes);
+}
+
+bool are_sizes(const Tensor& value, std::int64_t least) {
+  if (!may_be_sizes(value.dtype(), value.dims())) return false;
+  for (std::int64_t i = 0; i < value.size(); ++i)
+    if (value.as_int64(i) < least || value.as_int64(i) > largest_size) return false;
+  return true;
+}
+
+TailShape TailShape::of(const Tensor& value) {
+  TailShape shape{value.dims()};
+  if (may_be_sizes(value.dtype(), value.dims()))
+    for (std::int64_t i = 0; i < value.size(); ++i) shape.elements.push_back(value.as_int64(i));
+  return shape;
+}
+
+std::optional<TailCall> Tail::call(const std::vector<TailValue>& values) {
+  if (is_given_up_) return std::nullopt;
+  if (first_.empty()) begin(values);
+  if (!is_alike(values)) return std::nullopt;
+  const std::vector<std::int64_t> row = row_of(values, false);
+  if (made_ == nullptr || !fits(values, row)) {
+    if (rows_.size() >= most_rows) return std::nullopt;
+    rows_.push_back(row);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      varies_[i] = varies_[i] || (values[i].is_known && !are_equal(values[i].value, first_[i].value));
+    make(values);
+  }
+  TailCall call{made_, {}};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (forms_[i] == Form::input) call.inputs.emplace_back(values[i].value);
+    if (forms_[i] == Form::sizes) call.inputs.emplace_back(carrier_of(values[i].value));
+  }
+  return call;
+}
+
+void Tail::begin(const std::vector<TailValue>& values) {
+  first_ = values;
+  std::size_t next = 0;
+  for (const TailValue& value : values) {
+    const TailShape shape = TailShape::of(value.value);
+    slots_.push_back({next, shape.dims.size(), shape.elements.size()});
+    next += slots_.back().rank + slots_.back().elements;
+  }
+  varies_.assign(values.size(), false);
+  const std::vector<std::int64_t> other = row_of(values, true);
+  if (other == row_of(values, false)) return;
+  rows_.push_back(other);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    varies_[i] = values[i].is_known && values[i].other && *values[i].other != TailShape::of(values[i].value);
+}
+
+bool Tail::is_alike(const std::vector<TailValue>& values) const {
+  if (values.size() != first_.size()) return false;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const bool is_same = values[i].name == first_[i].name &&
+                         values[i].value.dtype() == first_[i].value.dtype() &&
+                         values[i].value.dims().size() == slots_[i].rank;
+    if (!is_same) return false;
+  }
+  return true;
+}
+
+/// Of another run the elements of what is computed are not known: they are taken for those of this one. Elements of a value of
+/// another length than at first are -1, which is no size.
+std::vector<std::int64_t> Tail::row_of(const std::vector<TailValue>& values, bool is_other) const {
+  std::vector<std::int64_t> row;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    TailShape shape = TailShape::of(values[i].value);
+    if (is_other && values[i].other && values[i].value.size() > 0) {
+      shape.dims = values[i].other->dims;
+      if (!values[i].other->elements.empty()) shape.elements = values[i].other->elements;
+    }
+    if (shape.elements.size() != slots_[i].elements) shape.elements.assign(slots_[i].elements, -1);
+    row.insert(row.end(), shape.dims.begin(), shape.dims.end());
+    row.insert(row.end(), shape.elements.begin(), shape.elements.end());
+  }
+  return row;
+}
+
+/// Has the tail as it is these numbers where it has numbers, and one number for each of its symbols?
+bool Tail::fits(const std::vector<TailValue>& values, const std::vector<std::int64_t>& row) const {
+  std::map<int, std::int64_t> sizes;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (forms_[i] == Form::constant) {
+      if (!are_equal(values[i].value, first_[i].value)) return false;
+      continue;
+    }
+    const std::size_t end =
+        slots_[i].first + slots_[i].rank + (forms_[i] == Form::sizes ? slots_[i].elements : 0);
+    for (std::size_t slot = slots_[i].first; slot < end; ++slot) {
+      const bool is_same = symbols_[slot] < 0
+                               ? row[slot] == rows_.back()[slot]
+                               : row[slot] > 0 && row[slot] <= largest_size &&
+                                     sizes.try_emplace(symbols_[slot], row[slot]).first->second == row[slot];
+      if (!is_same) return false;
+    }
+  }
+  return true;
+}
+
+bool Tail::is_open(std::size_t slot) const {
+  return std::ranges::any_of(rows_, [&](const auto& row) { return row[slot] != rows_[0][slot]; });
+}
+
+bool Tail::are_size_slots(const Slots& slots) const {
+  const std::size_t begin = slots.first + slots.rank;
+  for (std::size_t slot = begin; slot < begin + slots.elements; ++slot)
+    for (const std::vector<std::int64_t>& row : rows_)
+      if (row[slot] < (is_open(slot) ? 1 : 0) || row[slot] > largest_size) return false;
+  return slots.elements > 0;
+}
+
+void Tail::choose_forms() {
+  forms_.clear();
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    const bool wants_sizes = first_[i].is_known || sizes_wanted_.contains(first_[i].name);
+    if (first_[i].is_known && !varies_[i])
+      forms_.push_back(Form::constant);
+    else
+      forms_.push_back(wants_sizes && are_size_slots(slots_[i]) ? Form::sizes : Form::input);
+  }
+}
+
+/// What was equal in all runs is one size.
+void Tail::choose_symbols() {
+  std::map<std::vector<std::int64_t>, int> known;
+  symbols_.assign(rows_[0].size(), -1);
+  for (std::size_t i = 0; i < first_.size(); ++i) {
+    const std::size_t end = slots_[i].first + slots_[i].rank + slots_[i].elements;
+    for (std::size_t slot = slots_[i].first; slot < end; ++slot) {
+      const bool counts =
+          slot < slots_[i].first + slots_[i].rank ? forms_[i] == Form::input : forms_[i] == Form::sizes;
+      if (!counts || !is_open(slot)) continue;
+      std::vector<std::int64_t> column;
+      column.reserve(rows_.size());
+      for (const std::vector<std::int64_t>& row : rows_) column.push_back(row[slot]);
+      symbols_[slot] = known.try_emplace(column, static_cast<int>(known.size())).first->second;
+    }
+  }
+}
+
+void Tail::make(const std::vector<TailValue>& values) {
+  constexpr int most_rounds = 8;
+  for (int round = 0; round < most_rounds; ++round) {
+    choose_forms();
+    choose_symbols();
+    ParsedModel written = this->written(values);
+    const std::set<std::string> missing = sizes_missing(written);
+    made_ = std::make_shared<const ParsedModel>(std::move(written));
+    if (missing.empty()) break;
+    sizes_wanted_.insert(missing.begin(), missing.end());
+  }
+  log_line(LogLevel::info, "tail: {} nodes, {} values, sizes {}", nodes_.size(), values.size(),
+           describe(made_->sizes, first_sizes(made_->sizes)));
+}
+
+void Tail::write_value(const TailValue& value, std::size_t i, onnx::GraphProto& graph,
+                       ImportOptions& options) const {
+  const bool is_sizes = forms_[i] == Form::sizes;
+  onnx::ValueInfoProto& input = *graph.add_input();
+  declare(input, is_sizes ? sizes_name(value.name) : value.name, is_sizes ? DType::u8 : value.value.dtype());
+  auto& shape = *input.mutable_type()->mutable_tensor_type()->mutable_shape();
+  const std::size_t begin = slots_[i].first + (is_sizes ? slots_[i].rank : 0);
+  const std::size_t count = is_sizes ? slots_[i].elements : slots_[i].rank;
+  for (std::size_t slot = begin; slot < begin + count; ++slot) {
+    const std::int64_t size = rows_.back()[slot];
+    const int symbol = forms_[i] == Form::constant ? -1 : symbols_[slot];
+    if (symbol < 0) {
+      shape.add_dim()->set_dim_value(size);
+      continue;
+    }
+    shape.add_dim()->set_dim_param(symbol_name(symbol));
+    options.dims[symbol_name(symbol)] = SizeRange(1, SizeRange::open, {size});
+  }
+  if (is_sizes) shape.add_dim()->set_dim_value(0);
+  if (is_sizes) read_sizes_off_shape(graph, value);
+  if (forms_[i] == Form::constant) options.bound_inputs[value.name] = value.value;
+}
+
+ParsedModel Tail::written(const std::vector<TailValue>& values) const {
+  const onnx::ModelProto& whole = *model_.proto;
+  onnx::ModelProto proto;
+  proto.set_ir_version(whole.ir_version());
+  *proto.mutable_opset_import() = whole.opset_import();
+  *proto.mutable_functions() = whole.functions();
+  onnx::GraphProto& graph = *proto.mutable_graph();
+  graph.set_name(whole.graph().name());
+  ImportOptions options;
+  options.max_nodes = model_.options.max_nodes;
+  options.host_bytes = model_.options.host_bytes;
+  options.host_work = model_.options.host_work;
+  options.follow_links = model_.options.follow_links;
+  for (std::size_t i = 0; i < values.size(); ++i) write_value(values[i], i, graph, options);
+  for (const onnx::NodeProto* node : nodes_) *graph.add_node() = *node;
+  for (const std::string& output : outputs_) graph.add_output()->set_name(output);
+  return parse_model_proto(std::move(proto), model_.folder, options, model_.tails_before + 1);
+}
+
+std::set<std::string> Tail::sizes_missing(const ParsedModel& model) const {
+  const ImportOptions options = options_at(model, first_sizes(model.sizes));
+  OnnxGraphImporter importer(model.proto, model.folder, options, OnnxStage::first, model.initializers);
+  std::vector<DeferredNode> deferred;
+  std::vector<HostHandover> handovers;
+  std::vector<ModelPort> inputs;
+  (void)importer.import_first(deferred, handovers, inputs);
+  std::map<std::string, const onnx::NodeProto*> producers;
+  for (const onnx::NodeProto* node : nodes_)
+    for (const std::string& output : node->output()) producers[output] = node;
+  std::set<std::string> met;
+  std::vector<std::string> left;
+  for (const DeferredNode& node : deferred)
+    if (!node.size.empty()) left.push_back(node.size);
+  std::set<std::string> missing;
+  while (!left.empty()) {
+    const std::string name = left.back();
+    left.pop_back();
+    if (!met.insert(name).second) continue;
+    for (std::size_t i = 0; i < first_.size(); ++i)
+      if (first_[i].name == name && forms_[i] == Form::input && !sizes_wanted_.contains(name) &&
+          are_size_slots(slots_[i]))
+        missing.insert(name);
+    const auto producer = producers.find(name);
+    if (producer == producers.end()) continue;
+    if (producer->second->op_type() == "Shape" || producer->second->op_type() == "Size") continue;
+    left.insert(left.end(), producer->second->input().begin(), producer->second->input().end());
+  }
+  return missing;
+}
+
+}  // namespace sylvite

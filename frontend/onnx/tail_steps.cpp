@@ -1,0 +1,224 @@
+#include "frontend/onnx/tail_steps.h"
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "frontend/onnx/node_order.h"
+
+namespace sylvite {
+namespace {
+
+constexpr int most_tails = 16;  // each the tail of the one before
+
+/// The axis of the first result that counts what was found; -1 for operations without one.
+int counted_axis(const onnx::NodeProto& node) {
+  if (node.op_type() == "NonZero") return 1;
+  return node.op_type() == "NonMaxSuppression" ? 0 : -1;
+}
+
+/// Does the node move elements of `pieces`, or join them?
+bool joins(const DeferredNode& node, const std::set<std::string>& reads,
+           const std::set<std::string>& pieces) {
+  static const std::set<std::string> views = {"Concat",    "Reshape",   "Squeeze",
+                                              "Unsqueeze", "Transpose", "Cast"};
+  return views.contains(node.node->op_type()) &&
+         std::ranges::any_of(reads, [&](const auto& name) { return pieces.contains(name); });
+}
+
+const onnx::TensorProto* find_initializer(const onnx::GraphProto& graph, const std::string& name) {
+  for (const onnx::TensorProto& initializer : graph.initializer())
+    if (initializer.name() == name && initializer.data_type() != onnx::TensorProto::STRING)
+      return &initializer;
+  return nullptr;
+}
+
+}  // namespace
+
+void TailSteps::prepare(const std::vector<DeferredNode>& nodes, std::set<std::string> known) {
+  nodes_ = nodes;
+  known_ = std::move(known);
+  for (const DeferredNode& node : nodes) reads_.push_back(names_read(*node.node));
+}
+
+/// Which steps are left for the tail: all but those that read what is known, and wait for more than sizes. Of many sizes, the pieces
+/// that have them are made now, up to their concat, which has one.
+std::vector<bool> TailSteps::steps_left(const Values& values) const {
+  constexpr std::size_t most_sizes = 4;
+  const auto waits_for_sizes = [&](const DeferredNode& node, std::int64_t least) {
+    const auto size = values.find(node.size);
+    return node.is_first && size != values.end() && size->second->is_tensor() &&
+           are_sizes(size->second->tensor(), least);
+  };
+  std::set<std::string> sizes;
+  for (const DeferredNode& node : nodes_)
+    if (waits_for_sizes(node, 0)) sizes.insert(node.size);
+  std::set<std::string> left;
+  std::set<std::string> pieces;
+  std::vector<bool> is_left;
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    const DeferredNode& node = nodes_[i];
+    const auto& results = node.node->output();
+    const bool waits = std::ranges::any_of(reads_[i], [&](const auto& name) { return left.contains(name); });
+    const bool is_piece =
+        sizes.size() > most_sizes && (waits_for_sizes(node, 0) || (!waits && joins(node, reads_[i], pieces)));
+    is_left.push_back(!is_piece && (waits || !node.is_first || waits_for_sizes(node, 1)));
+    if (is_left.back())
+      left.insert(results.begin(), results.end());
+    else if (is_piece && node.node->op_type() != "Concat")
+      pieces.insert(results.begin(), results.end());
+  }
+  return is_left;
+}
+
+TailSteps::Split& TailSteps::split(const Values& values) const {
+  const std::vector<bool> is_left = steps_left(values);
+  const auto [found, is_new] = splits_.try_emplace(is_left);
+  Split& result = found->second;
+  if (!is_new) return result;
+  for (std::size_t i = 0; i < nodes_.size(); ++i)
+    if (is_left[i])
+      result.rest.push_back(nodes_[i].node);
+    else
+      result.now.push_back(nodes_[i]);
+  find_interfaces(result, values);
+  return result;
+}
+
+void TailSteps::find_interfaces(Split& split, const Values& values) const {
+  std::set<std::string> made;
+  for (const DeferredNode& node : split.now)
+    made.insert(node.node->output().begin(), node.node->output().end());
+  std::set<std::string> own;
+  for (const onnx::NodeProto* node : split.rest) own.insert(node->output().begin(), node->output().end());
+  std::set<std::string> names;
+  for (const onnx::NodeProto* node : split.rest) names.merge(names_read(*node));
+  const onnx::GraphProto& graph = model_.proto->graph();
+  for (const std::string& name : names) {
+    if (name.empty() || own.contains(name)) continue;
+    const onnx::TensorProto* weight = values.contains(name) ? nullptr : find_initializer(graph, name);
+    // Else a name of a subgraph's own.
+    if (weight != nullptr || made.contains(name) || values.contains(name))
+      split.reads.push_back({name, {}, weight != nullptr || known_.contains(name)});
+    if (made.contains(name)) split.made.push_back(name);
+  }
+  for (const onnx::ValueInfoProto& output : graph.output())
+    if (own.contains(output.name()))
+      split.outputs.push_back(output.name());
+    else if (made.contains(output.name()) && !names.contains(output.name()))
+      split.made.push_back(output.name());
+}
+
+/// What the graph gives, and constants that it would be made with, at other sizes of the model.
+std::map<std::string, TailShape> TailSteps::other_shapes() const {
+  std::map<std::string, TailShape> shapes;
+  if (model_.sizes.are_fixed()) return shapes;
+  const Sizes beside = sizes_beside(model_.sizes, sizes_);
+  const ImportOptions options = options_at(model_, beside);
+  OnnxGraphImporter importer(model_.proto, model_.folder, options, OnnxStage::first, model_.initializers);
+  std::vector<DeferredNode> deferred;
+  std::vector<HostHandover> handovers;
+  std::vector<ModelPort> inputs;
+  const Graph graph = importer.import_first(deferred, handovers, inputs);
+  for (const HostHandover& handover : handovers) {
+    if (handover.is_sequence) continue;
+    if (!handover.graph_outputs.empty())
+      shapes[handover.name] = {graph.type(graph.outputs[handover.graph_outputs[0]]).dims()};
+    else if (handover.known.is_tensor())
+      shapes[handover.name] = TailShape::of(handover.known.tensor());
+  }
+  for (const SizedInput& input : model_.sizes.inputs)
+    if (input.is_sized) shapes[input.name] = {dims_at(input, beside)};
+  return shapes;
+}
+
+/// Counts of another run: each other than those of this one, equal for steps that count the same.
+template <typename Made>
+void guess_counts(const std::vector<DeferredNode>& nodes, const Made& made, std::vector<TailValue>& reads) {
+  std::map<std::string, std::int64_t> more;
+  for (const DeferredNode& node : nodes) {
+    const int axis = counted_axis(*node.node);
+    const std::string& name = node.node->output(0);
+    const auto read = std::ranges::find(reads, name, &TailValue::name);
+    if (axis < 0 || read == reads.end()) continue;
+    const auto next = static_cast<std::int64_t>(more.size());
+    const std::int64_t number = more.try_emplace(node.node->input(0), next).first->second;
+    read->other = TailShape{made.at(name)->tensor().dims()};
+    read->other->dims.at(static_cast<std::size_t>(axis)) += 1 + 3 * number;
+  }
+}
+
+/// Weights, and what values may be in other runs.
+void TailSteps::complete(Split& split, const Values& values, const OnnxGraphImporter& importer) const {
+  std::map<std::string, TailShape> others;
+  try {
+    others = other_shapes();
+  } catch (const Error& error) {
+    log_line(LogLevel::debug, "tail: no other sizes: {}", error.what());
+  }
+  for (TailValue& read : split.reads) {
+    if (const auto other = others.find(read.name); other != others.end()) read.other = other->second;
+    if (!values.contains(read.name))
+      read.value = importer.weight(*find_initializer(model_.proto->graph(), read.name));
+  }
+  guess_counts(split.now, values, split.reads);
+  split.is_complete = true;
+}
+
+/// What the tail is given; nothing where it is not of tensors.
+std::optional<std::vector<TailValue>> TailSteps::read(const Split& split, const Values& values) const {
+  std::vector<TailValue> reads = split.reads;
+  for (TailValue& read : reads) {
+    const auto value = values.find(read.name);
+    if (value == values.end()) continue;  // a weight
+    if (!value->second->is_tensor()) return std::nullopt;
+    read.value = value->second->tensor();
+  }
+  return reads;
+}
+
+std::optional<std::vector<HostValue>> TailSteps::run_tail(Tail& tail, const Split& split,
+                                                          const std::vector<TailValue>& reads, Values& values,
+                                                          const TailRunner& run_tail) const {
+  const std::optional<TailCall> call = tail.call(reads);
+  if (!call) return std::nullopt;
+  const std::optional<std::vector<HostValue>> results = run_tail.run(call->model, call->inputs);
+  if (!results) return std::nullopt;
+  for (std::size_t i = 0; i < results->size(); ++i) values[split.outputs[i]] = &results->at(i);
+  std::vector<HostValue> outputs;
+  for (const onnx::ValueInfoProto& output : model_.proto->graph().output())
+    outputs.push_back(*values.at(output.name()));
+  return outputs;
+}
+
+std::optional<std::vector<HostValue>> TailSteps::run(const NamedValues& given, const Evaluation& evaluation,
+                                                     const TailRunner& run_tail) const {
+  if (model_.tails_before >= most_tails || model_.tails->step_seconds() < run_tail.least_seconds)
+    return std::nullopt;
+  const std::scoped_lock lock(mutex_);
+  Values values;
+  for (const auto& [name, value] : given) values[name] = &value;
+  Split& split = this->split(values);
+  if (split.outputs.empty()) return std::nullopt;
+  OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running, model_.initializers);
+  const std::vector<HostValue> made = importer.run_nodes(split.now, given, split.made, evaluation);
+  for (std::size_t i = 0; i < made.size(); ++i) values[split.made[i]] = &made[i];
+  if (!split.is_complete) complete(split, values, importer);
+  const std::optional<std::vector<TailValue>> reads = read(split, values);
+  if (!reads) return std::nullopt;
+  return model_.tails->with(model_, split.rest, split.outputs, *reads, [&](Tail& tail) {
+    try {
+      return this->run_tail(tail, split, *reads, values, run_tail);
+    } catch (const InputError& error) {  // steps done one by one tell, too
+      log_line(LogLevel::info, "tail: {}", error.what());
+    } catch (const Error& error) {
+      log_line(LogLevel::info, "tail: {}", error.what());
+      tail.give_up();
+    }
+    return std::optional<std::vector<HostValue>>();
+  });
+}
+
+}  // namespace sylvite

@@ -1,0 +1,67 @@
+#pragma once
+// Steps on the host with a tail: those that need values of the run are done one by one, and the rest is the tail.
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "frontend/onnx/tail.h"
+
+namespace sylvite {
+
+using NamedValues = std::vector<std::pair<std::string, HostValue>>;
+
+/// Of a model at its sizes. Thread safety: const use is safe.
+class TailSteps {
+ public:
+  /// `model` and `options` must live as long.
+  TailSteps(const ParsedModel& model, const Sizes& sizes, const ImportOptions& options)
+      : model_(model), sizes_(sizes), options_(options) {}
+  TailSteps(const TailSteps&) = delete;
+  TailSteps& operator=(const TailSteps&) = delete;
+
+  /// `known` names values that no run changes.
+  void prepare(const std::vector<DeferredNode>& nodes, std::set<std::string> known);
+  /// The outputs of the model, from what the graph gave and the model's inputs. Nothing where steps are to be done one by one:
+  /// where no tail serves them.
+  [[nodiscard]] std::optional<std::vector<HostValue>> run(const NamedValues& values,
+                                                          const Evaluation& evaluation,
+                                                          const TailRunner& run_tail) const;
+
+ private:
+  struct Split {
+    std::vector<DeferredNode> now;
+    std::vector<const onnx::NodeProto*> rest;
+    std::vector<std::string> made;     ///< by what runs now, and wanted
+    std::vector<TailValue> reads;      ///< of the tail: names, weights, and what is known of other runs
+    std::vector<std::string> outputs;  ///< of the tail
+    bool is_complete = false;          ///< `reads` have what is known of them
+  };
+  using Values = std::map<std::string, const HostValue*>;
+
+  [[nodiscard]] std::vector<bool> steps_left(const Values& values) const;
+  [[nodiscard]] Split& split(const Values& values) const;
+  void find_interfaces(Split& split, const Values& values) const;
+  [[nodiscard]] std::map<std::string, TailShape> other_shapes() const;
+  void complete(Split& split, const Values& values, const OnnxGraphImporter& importer) const;
+  [[nodiscard]] std::optional<std::vector<TailValue>> read(const Split& split, const Values& values) const;
+  [[nodiscard]] std::optional<std::vector<HostValue>> run_tail(Tail& tail, const Split& split,
+                                                               const std::vector<TailValue>& reads,
+                                                               Values& values,
+                                                               const TailRunner& run_tail) const;
+
+  const ParsedModel& model_;
+  const Sizes& sizes_;
+  const ImportOptions& options_;
+  std::vector<DeferredNode> nodes_;
+  std::vector<std::set<std::string>> reads_;  ///< of each node
+  std::set<std::string> known_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::vector<bool>, Split> splits_;  ///< by which nodes are left for the tail
+};
+
+}  // namespace sylvite

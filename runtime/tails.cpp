@@ -1,0 +1,53 @@
+#include "runtime/tails.h"
+
+#include "runtime/background.h"
+#include "runtime/family.h"
+
+namespace sylvite {
+
+struct Tails::Member {
+  explicit Member(const std::function<Family(const std::stop_token&)>& make) : making(make) {}
+
+  std::optional<Family> family;  ///< once it is ready
+  Background<Family> making;
+};
+
+namespace {
+
+Chosen choose(const Imported& imported) {
+  return choose_candidates(imported);
+}
+
+std::shared_ptr<const Setup> without_tuning(const Setup& setup) {
+  auto quiet = std::make_shared<Setup>(setup);
+  quiet->config.tune_enabled = false;
+  return quiet;
+}
+
+}  // namespace
+
+Tails::Tails(std::shared_ptr<const Setup> setup) : setup_(without_tuning(*setup)) {}
+Tails::~Tails() = default;
+
+std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const ParsedModel>& tail,
+                                                 const std::vector<HostValue>& inputs) {
+  auto found = members_.find(tail);
+  if (found == members_.end()) {
+    // Those that were made anew are of no use any more.
+    std::erase_if(members_, [](const auto& each) { return each.first.use_count() == 1; });
+    auto member = std::make_unique<Member>([model = open_model(*tail, setup_)](const std::stop_token& stop) {
+      Family family(model);
+      (void)family.add(bind_sizes(model, first_sizes(model.parsed.sizes)), choose, stop);
+      return family;
+    });
+    found = members_.emplace(tail, std::move(member)).first;
+  }
+  Member& member = *found->second;
+  if (!member.family) {
+    if (setup_->config.first_answer == FirstAnswer::fast && !member.making.is_ready()) return std::nullopt;
+    member.family = member.making.take();
+  }
+  return run_values(member.family->of(inputs), inputs);
+}
+
+}  // namespace sylvite

@@ -1,0 +1,37 @@
+#pragma once
+// Programs of what follows steps on the host (frontend/onnx/tail.h): each tail is a model whose sizes are open, and has a family.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/session.h"
+
+namespace sylvite {
+
+class Family;
+
+/// Thread safety: one thread at a time.
+class Tails {
+ public:
+  explicit Tails(std::shared_ptr<const Setup> setup);
+  ~Tails();
+  Tails(const Tails&) = delete;
+  Tails& operator=(const Tails&) = delete;
+
+  /// The tail's outputs. What it needs is compiled when it is first run: stored winners where there are any, else heuristics. With
+  /// compile.first_answer = fast a thread of its own does that, and there are no outputs until it is ready. Throws what
+  /// compiling and running throw.
+  [[nodiscard]] std::optional<std::vector<HostValue>> run(const std::shared_ptr<const ParsedModel>& tail,
+                                                          const std::vector<HostValue>& inputs);
+  [[nodiscard]] std::size_t size() const { return members_.size(); }
+
+ private:
+  struct Member;
+
+  std::shared_ptr<const Setup> setup_;
+  std::map<std::shared_ptr<const ParsedModel>, std::unique_ptr<Member>> members_;
+};
+
+}  // namespace sylvite

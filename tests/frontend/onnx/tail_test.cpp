@@ -1,0 +1,221 @@
+// Tails are right at every count that a run finds, and few models serve many of them.
+
+#include "frontend/onnx/tail.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "frontend/graph/interpreter.h"
+#include "tests/frontend/onnx/onnx_model.h"
+
+namespace sylvite {
+namespace {
+
+/// Runs tails by the interpreter, and their own tails.
+class InterpretedTails {
+ public:
+  [[nodiscard]] TailRunner runner() {
+    return {[this](const std::shared_ptr<const ParsedModel>& tail, const std::vector<HostValue>& inputs) {
+      met_.insert(tail);
+      Sizes sizes;
+      SizeReader(tail->sizes)
+          .read(
+              inputs.size(),
+              [&](std::size_t i) { return GivenType{inputs[i].tensor().dtype(), inputs[i].tensor().dims()}; },
+              sizes);
+      return run(import_at(*tail, sizes), inputs);
+    }};
+  }
+  [[nodiscard]] std::vector<HostValue> run(const ImportedModel& model, const std::vector<HostValue>& inputs) {
+    return run_model(
+        model.host.get(), inputs, [&](const auto& tensors) { return interpret(model.graph, tensors); },
+        evaluate_node, runner());
+  }
+  [[nodiscard]] std::size_t models() const { return met_.size(); }
+
+ private:
+  std::set<std::shared_ptr<const ParsedModel>> met_;
+};
+
+/// Runs `model` with each of these values of x, and compares with steps done one by one; how many tails there were.
+std::size_t models_for(const onnx::ModelProto& model, const std::vector<std::vector<float>>& runs) {
+  const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
+  InterpretedTails tails;
+  for (const std::vector<float>& x : runs) {
+    Dims dims = {static_cast<std::int64_t>(x.size())};
+    if (parsed.sizes.inputs[0].axes.size() == 2) dims = {dims[0] / 2, 2};
+    const Tensor given = Tensor::of(DType::f32, dims, x);
+    Sizes sizes;
+    SizeReader(parsed.sizes).read(1, [&](std::size_t) { return GivenType{DType::f32, dims}; }, sizes);
+    const ImportedModel imported = import_at(parsed, sizes);
+    const std::vector<HostValue> actual = tails.run(imported, {given});
+    const std::vector<HostValue> expected = interpret(imported, {given});
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const Tensor& wanted = expected[i].tensor();
+      const Tensor& found = actual.at(i).tensor();
+      EXPECT_EQ(found.type(), wanted.type());
+      for (std::int64_t e = 0; e < std::min(found.size(), wanted.size()); ++e)
+        EXPECT_NEAR(found.as_double(e), wanted.as_double(e), 1e-6);
+    }
+  }
+  return tails.models();
+}
+
+/// The values of x that are above zero, each in a row of its own with its double: [count, 2], multiplied by a matrix.
+void add_positive_rows(onnx::GraphProto& graph, const std::string& x, const std::string& y) {
+  add_node(graph, "Relu", {x}, {y + "_positive"});
+  add_node(graph, "NonZero", {y + "_positive"}, {y + "_places"});
+  add_node(graph, "Transpose", {y + "_places"}, {y + "_rows"});
+  add_node(graph, "GatherND", {x, y + "_rows"}, {y + "_values"});
+  add_node(graph, "Unsqueeze", {y + "_values", "last"}, {y + "_column"});
+  add_node(graph, "MatMul", {y + "_column", "double"}, {y});
+}
+
+onnx::ModelProto positive_rows() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {6});
+  add_output(graph, "y");
+  add_integers(graph, "last", {1});
+  add_floats(graph, "double", {1, 2}, {1, 2});
+  add_positive_rows(graph, "x", "y");
+  return model;
+}
+
+TEST(Tail, OneModelServesAnyCount) {
+  EXPECT_EQ(models_for(positive_rows(),
+                       {{1, -1, 2, 0, 3, 0}, {1, 1, 1, 1, 1, 1}, {0, 0, 4, 0, 0, 0}, {1, 2, 3, 0, 0, -1}}),
+            1U);
+}
+
+TEST(Tail, WithoutElementsIsAnotherModel) {
+  EXPECT_EQ(models_for(positive_rows(), {{0, 0, 0, 0, 0, -5}, {1, 0, 0, 0, 0, 0}, {0, 0, 0, 0, 0, 0}}), 2U);
+}
+
+/// Two counts that are equal in the first run, and not in the next.
+TEST(Tail, WhatWasEqualByChanceIsMadeAnew) {
+  onnx::ModelProto model = positive_rows();
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_output(graph, "z");
+  add_node(graph, "Neg", {"x"}, {"opposite"});
+  add_positive_rows(graph, "opposite", "w");
+  add_node(graph, "Transpose", {"w"}, {"turned"});
+  add_node(graph, "MatMul", {"y", "turned"}, {"z"});
+  EXPECT_LE(models_for(model, {{1, -1, 2, -2, 0, 0}, {1, 2, 3, -1, 0, 0}, {-1, -2, -3, -4, 5, 0}}), 2U);
+}
+
+TEST(Tail, OfATail) {
+  onnx::ModelProto model = positive_rows();
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_output(graph, "z");
+  add_floats(graph, "two", {1}, {2});
+  add_integers(graph, "flat", {-1});
+  add_node(graph, "Sub", {"y", "two"}, {"less"});
+  add_node(graph, "Reshape", {"less", "flat"}, {"line"});
+  add_positive_rows(graph, "line", "z");
+  EXPECT_EQ(models_for(model, {{1, -1, 2, 0, 3, 0}, {1, 1, 1, 4, 1, 1}, {0, 0, 4, 0, 0, 0}}), 2U);
+}
+
+/// A size that is computed: as many rows as the largest element says.
+onnx::ModelProto counted_rows() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3});
+  add_output(graph, "y");
+  add_integers(graph, "flat", {1});
+  add_integers(graph, "three", {3});
+  add_node(graph, "ReduceMax", {"x"}, {"most"});
+  add_node(graph, "Cast", {"most"}, {"number"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "to", onnx::TensorProto::INT64);
+  add_node(graph, "Reshape", {"number", "flat"}, {"rows"});
+  add_node(graph, "Concat", {"rows", "three"}, {"shape"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
+  add_node(graph, "Expand", {"x", "shape"}, {"wide"});
+  add_node(graph, "Softmax", {"wide"}, {"shares"});
+  add_node(graph, "Shape", {"shares"}, {"again"});
+  add_node(graph, "Expand", {"shares", "again"}, {"y"});
+  return model;
+}
+
+TEST(Tail, ElementsThatAreSizesAreOpen) {
+  EXPECT_LE(models_for(counted_rows(), {{1, 2, 4}, {1, 7, 0}, {0, 3, 1}, {9, 0, 0}, {1, 0, 0}}), 2U);
+}
+
+TEST(Tail, ASizeOfZeroIsDoneOnTheHost) {
+  EXPECT_LE(models_for(counted_rows(), {{0, 0, 0}, {1, 7, 0}, {0, 0, 0}, {2, 0, 0}}), 3U);
+}
+
+/// Sizes of the model that the tail reads: known where it is imported, others at other sizes.
+TEST(Tail, SizesOfTheModelAreItsSizes) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {4, 2});
+  name_axis(*graph.mutable_input(0), 0, "batch");
+  add_output(graph, "y");
+  add_integers(graph, "flat", {-1});
+  add_integers(graph, "last", {1});
+  add_floats(graph, "double", {1, 2}, {1, 2});
+  add_node(graph, "Reshape", {"x", "flat"}, {"line"});
+  add_positive_rows(graph, "line", "rows");
+  add_node(graph, "ReduceSum", {"rows"}, {"sum"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "keepdims", 0);
+  add_node(graph, "Shape", {"x"}, {"dims"});
+  add_node(graph, "Expand", {"sum", "dims"}, {"y"});
+  EXPECT_LE(models_for(model, {{1, -1, 2, 0, 3, 0}, {1, 1}, {1, 2, 3, 4}, {0, 1, 0, 2, 0, 3, 4, 5}}), 2U);
+}
+
+/// The same where the model's own size is open, too, and more nodes wait for the number.
+TEST(Tail, ElementsThatAreSizesAreOpenBesideThoseOfTheModel) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {4, 2});
+  name_axis(*graph.mutable_input(0), 0, "batch");
+  add_output(graph, "y");
+  add_integers(graph, "flat", {1});
+  add_integers(graph, "ones", {1, 1});
+  add_node(graph, "ReduceMax", {"x"}, {"most"});
+  add_node(graph, "Cast", {"most"}, {"number"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "to", onnx::TensorProto::INT64);
+  add_node(graph, "Reshape", {"number", "flat"}, {"repeats"});
+  add_node(graph, "Concat", {"repeats", "ones"}, {"shape"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
+  add_node(graph, "Expand", {"x", "shape"}, {"wide"});
+  add_node(graph, "Tile", {"wide", "shape"}, {"y"});
+  EXPECT_LE(models_for(model, {{1, 2, 4, 0}, {1, 7}, {0, 3, 1, 2, 0, 0}, {2, 1}, {1, 2, 5, 5}}), 3U);
+}
+
+/// As a length regulator has them: every element as often as it says, joined.
+TEST(Tail, PiecesOfManySizesAreJoinedFirst) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {6});
+  add_output(graph, "y");
+  add_integers(graph, "ones", {1, 1, 1, 1, 1, 1});
+  add_floats(graph, "two", {1}, {2});
+  add_node(graph, "Cast", {"x"}, {"counts"});
+  set_integer(*graph.mutable_node(0), "to", onnx::TensorProto::INT64);
+  const std::vector<std::string> each = {"0", "1", "2", "3", "4", "5"};
+  std::vector<std::string> values;
+  std::vector<std::string> counts;
+  std::vector<std::string> pieces;
+  for (const std::string& i : each) {
+    values.push_back("value" + i);
+    counts.push_back("count" + i);
+    pieces.push_back("piece" + i);
+  }
+  add_node(graph, "Split", {"x", "ones"}, values);
+  add_node(graph, "Split", {"counts", "ones"}, counts);
+  for (std::size_t i = 0; i < each.size(); ++i)
+    add_node(graph, "Expand", {values[i], counts[i]}, {pieces[i]});
+  add_node(graph, "Concat", pieces, {"all"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 0);
+  add_node(graph, "Mul", {"all", "two"}, {"y"});
+  EXPECT_LE(
+      models_for(model, {{1, 2, 3, 0, 5, 1}, {2, 2, 2, 2, 2, 1}, {0, 0, 0, 0, 0, 7}, {6, 5, 4, 3, 2, 1}}),
+      2U);
+}
+
+}  // namespace
+}  // namespace sylvite

@@ -1,0 +1,62 @@
+// What follows steps on the host, compiled: right at every count, with kernels of the first counts for later ones.
+
+#include "runtime/tails.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/quick/quick.h"
+#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+/// Rows of x whose first element is above zero, multiplied by a matrix, and the largest of each column.
+onnx::ModelProto chosen_rows() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {40, 8});
+  add_output(graph, "y");
+  add_output(graph, "most");
+  std::vector<float> weights(128);
+  for (std::size_t i = 0; i < weights.size(); ++i) weights[i] = 0.01F * static_cast<float>(i % 37);
+  add_floats(graph, "weights", {8, 16}, weights);
+  add_integers(graph, "start", {0});
+  add_integers(graph, "end", {1});
+  add_integers(graph, "axis", {1});
+  add_integers(graph, "row", {0});
+  add_node(graph, "Slice", {"x", "start", "end", "axis"}, {"first"});
+  add_node(graph, "Relu", {"first"}, {"positive"});
+  add_node(graph, "NonZero", {"positive"}, {"places"});
+  add_node(graph, "Gather", {"places", "row"}, {"rows"});
+  add_node(graph, "Squeeze", {"rows", "row"}, {"list"});
+  add_node(graph, "Gather", {"x", "list"}, {"chosen"});
+  add_node(graph, "MatMul", {"chosen", "weights"}, {"product"});
+  add_node(graph, "Relu", {"product"}, {"y"});
+  add_node(graph, "ReduceMax", {"y"}, {"most"});
+  set_integers(*graph.mutable_node(graph.node_size() - 1), "axes", {0});
+  return model;
+}
+
+TEST(Tails, AreRightAtEveryCountAndShareKernels) {
+  const TemporaryFolder folder;
+  const auto setup = make_setup(test_options(folder.path()));
+  const ImportedModel model = import_at(parse_model_proto(chosen_rows(), {""}, {}, 0), {});
+  Tails tails(setup);
+  const TailRunner runner = {[&](const auto& tail, const auto& inputs) { return tails.run(tail, inputs); }};
+  int seed = 0;
+  for (const int count : {17, 5, 40, 1, 17, 0, 23}) {
+    Tensor x = sample_tensor(DType::f32, {40, 8}, ++seed);
+    for (int row = 0; row < 40; ++row) x.set_double(std::int64_t{8} * row, row * 7 % 40 < count ? 1.5 : -1.5);
+    const std::vector<HostValue> actual = run_model_values(
+        model.host.get(), {x}, [&](const auto& given) { return interpret(model.graph, given); }, 1, runner);
+    if (count == 0) continue;  // a maximum of none
+    const std::vector<HostValue> expected = interpret(model, {x});
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expect_near(actual.at(i).tensor(), expected[i].tensor());
+  }
+  EXPECT_EQ(tails.size(), 2U);  // one of them for no rows
+}
+
+}  // namespace
+}  // namespace sylvite
