@@ -49,7 +49,8 @@ bool is_short(const MatmulProblem& problem, const Machine& machine, std::int64_t
 }  // namespace
 
 /// Which operand stays in the L2 while the other passes by. One fits: the other passes once. Neither: rows in
-/// blocks of half the L2, past which all panels come.
+/// blocks of half the L2, past which all panels come; or, where less passes by, groups of panels, past which all rows come: of long
+/// rows, a block has few.
 void set_blocking(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
                   MatmulPoint& point) {
   const std::int64_t tiles = ceil_div(problem.m, tile.rows);
@@ -68,7 +69,10 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
   const std::int64_t blocks = keeps_left ? 1 : ceil_div(tiles, fitting_tiles);
   point.row_tiles = keeps_right && tiles > 1 ? 1 : ceil_div(tiles, blocks);
   point.panel_groups = keeps_right && tiles > 1 ? groups : 1;
-  point.rows_outer = 1;
+  const bool passes_rows =
+      !keeps_right && blocks > 1 && 4 * problem.m * row_bytes * groups < right_bytes * blocks;
+  if (passes_rows) point.row_tiles = tiles;
+  point.rows_outer = passes_rows ? 0 : 1;
   if (problem.batch == 1 && is_short(problem, machine, right_bytes)) {
     point.row_tiles = tiles;
     point.panel_groups = groups;

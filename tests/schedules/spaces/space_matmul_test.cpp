@@ -51,6 +51,18 @@ TEST(MatmulPanels, ShortProductsAreOneTask) {
   EXPECT_LT(columns_of_a_task(dense_kernel({1, 512}, 512, 2048)), 2048);
 }
 
+/// All rows pass a group of panels where a block of such long rows has so few that panels would pass by often.
+TEST(MatmulPanels, LongRowsPassByPanels) {
+  const auto rows_outer = [](std::int64_t m, std::int64_t k) {
+    const Kernel kernel = dense_kernel({m, k}, k, 1024);
+    const BoundSpace space = bound(space_named("matmul_panels"), kernel, test_machine(2));
+    return named_values(space, space.heuristic).at("rows_outer");
+  };
+  EXPECT_EQ(rows_outer(150, 12544), 0);
+  EXPECT_EQ(rows_outer(128, 768), 1);
+  EXPECT_EQ(rows_outer(1, 12544), 1);
+}
+
 TEST(MatmulPanels, TakesOneColumn) {
   expect_heuristic(dense_kernel({5, 8}, 8, 1), "matmul_panels", 1);
 }
