@@ -26,7 +26,7 @@ std::shared_ptr<const Setup> without_tuning(const Setup& setup) {
 
 }  // namespace
 
-Tails::Tails(std::shared_ptr<const Setup> setup) : setup_(without_tuning(*setup)) {}
+Tails::Tails(const std::shared_ptr<const Setup>& setup) : setup_(without_tuning(*setup)) {}
 Tails::~Tails() = default;
 
 std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const ParsedModel>& tail,

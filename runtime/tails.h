@@ -15,7 +15,7 @@ class Family;
 /// Thread safety: one thread at a time.
 class Tails {
  public:
-  explicit Tails(std::shared_ptr<const Setup> setup);
+  explicit Tails(const std::shared_ptr<const Setup>& setup);
   ~Tails();
   Tails(const Tails&) = delete;
   Tails& operator=(const Tails&) = delete;

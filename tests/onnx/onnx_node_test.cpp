@@ -22,6 +22,7 @@
 #include "tests/onnx/case_runner.h"
 #include "tests/support/checked_passes.h"
 #include "tests/support/command_line.h"
+#include "tests/support/interpreted_tails.h"
 #include "tests/support/temporary_folder.h"
 
 namespace sylvite::node_test {
@@ -36,15 +37,18 @@ std::vector<HostValue> run_interpreter(const std::string& model_path, const Impo
   return interpret(model, inputs);
 }
 
-/// Everything between the importer and the code generator.
+/// Everything between the importer and the code generator. What follows steps on the host is a model of its own.
 std::vector<HostValue> run_plan(const std::string& model_path, const ImportOptions& options,
                                 const std::vector<HostValue>& inputs, bool allows_host_steps) {
   ImportedModel model = import_model(model_path, options);
   check_host_steps(model.host.get(), allows_host_steps);
   PassRunner runner = checked_passes();
   const Plan plan = lower(run_passes(model.graph, {}, runner), {}, runner);
-  return run_model(model.host.get(), inputs,
-                   [&](const std::vector<Tensor>& tensors) { return interpret_plan(plan, tensors); });
+  InterpretedTails tails;
+  return run_model(
+      model.host.get(), inputs,
+      [&](const std::vector<Tensor>& tensors) { return interpret_plan(plan, tensors); }, evaluate_node,
+      tails.runner());
 }
 
 /// Nothing is tuned: every kernel takes its first candidate. Objects are shared by the cases through

@@ -5,39 +5,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <set>
-
 #include "frontend/graph/interpreter.h"
 #include "tests/frontend/onnx/onnx_model.h"
+#include "tests/support/interpreted_tails.h"
 
 namespace sylvite {
 namespace {
-
-/// Runs tails by the interpreter, and their own tails.
-class InterpretedTails {
- public:
-  [[nodiscard]] TailRunner runner() {
-    return {[this](const std::shared_ptr<const ParsedModel>& tail, const std::vector<HostValue>& inputs) {
-      met_.insert(tail);
-      Sizes sizes;
-      SizeReader(tail->sizes)
-          .read(
-              inputs.size(),
-              [&](std::size_t i) { return GivenType{inputs[i].tensor().dtype(), inputs[i].tensor().dims()}; },
-              sizes);
-      return run(import_at(*tail, sizes), inputs);
-    }};
-  }
-  [[nodiscard]] std::vector<HostValue> run(const ImportedModel& model, const std::vector<HostValue>& inputs) {
-    return run_model(
-        model.host.get(), inputs, [&](const auto& tensors) { return interpret(model.graph, tensors); },
-        evaluate_node, runner());
-  }
-  [[nodiscard]] std::size_t models() const { return met_.size(); }
-
- private:
-  std::set<std::shared_ptr<const ParsedModel>> met_;
-};
 
 /// Runs `model` with each of these values of x, and compares with steps done one by one; how many tails there were.
 std::size_t models_for(const onnx::ModelProto& model, const std::vector<std::vector<float>>& runs) {
