@@ -11,7 +11,8 @@
 //   vectors  vectors per step of the inner loop
 //   tasks    parallel tasks per thread; 0: one thread
 //   columns  where a large operand is transposed: steps along the loop on which its neighbours are, taken together, so that
-//            each line of it that comes serves them all; 1: loops as for others
+//            each line of it that comes serves them all. Vectors are short there: each element is a load of its own, of a line that
+//            the next step wants again, and LLVM takes long for many. 1: loops as for others
 
 namespace sylvite {
 namespace {
@@ -79,6 +80,13 @@ bool is_row_of_parts(const Kernel& kernel, const KernelFacts& facts) {
   return row >= facts.lanes && row <= most_vectors * facts.lanes && is_light(facts, out);
 }
 
+/// Elements of a vector whose elements are loads of their own: few, but a short row whole.
+std::int64_t gathered_lanes(const KernelFacts& facts) {
+  constexpr std::int64_t lanes = 8;
+  const bool is_short = !facts.loops[0].is_open && facts.extents[0] < 2 * lanes;
+  return is_short ? facts.lanes : std::min<std::int64_t>(facts.lanes, lanes);
+}
+
 struct Numbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
@@ -104,7 +112,7 @@ std::vector<Range<Numbers>> Pointwise::ranges() const {
   if (transposed > 0) {
     return {{"vectors", &Numbers::vectors, {1, 2, 4}},
             {"tasks", &Numbers::tasks, tasks},
-            {"columns", &Numbers::columns, {16, 8, 1}}};
+            {"columns", &Numbers::columns, {16, 8, 32, 1}}};
   }
   if (is_row_of_parts(kernel, facts)) return {{"tasks", &Numbers::tasks, tasks}};
   return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
@@ -130,7 +138,7 @@ Candidate Pointwise::at(const Numbers& point) const {
     return {Form{}, writer.take()};
   }
   if (point.columns > 1) {
-    (void)nest.vectorize_inner(facts.lanes, point.vectors);
+    (void)nest.vectorize_inner(gathered_lanes(facts), point.vectors);
     (void)nest.tile(transposed, point.columns);
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     return {Form{}, writer.take()};
