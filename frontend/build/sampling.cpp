@@ -37,6 +37,7 @@ Borders borders_of(std::int64_t extent, bool align_corners) {
 
 /// A position outside the map moves inside first, as the padding says.
 Sym pull_inside(Sym position, std::int64_t extent, const Sampling& sampling) {
+  if (sampling.pads_elements && sampling.mode == SampleMode::cubic) return position;
   const Borders borders = borders_of(extent, sampling.align_corners);
   const Sym is_outside = apply(Op::logical_or, apply(Op::less, position, borders.low),
                                apply(Op::greater, position, borders.high));
@@ -130,7 +131,8 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
       reshape(x, {dims[0], dims[1], checked_product(spatial, "map")}), dense_strides(spatial), {}, Sym()};
   for (std::size_t axis = 0; axis < positions.size(); ++axis) {
     Sym position = positions[axis];
-    if (sampling.mode == SampleMode::nearest) position = apply(Op::round, position);
+    if (sampling.mode == SampleMode::nearest && !sampling.pads_elements)
+      position = apply(Op::round, position);
     position = pull_inside(position, spatial[axis], sampling);
     std::vector<Tap> taps;
     for (const Tap& tap : taps_of(position, sampling.mode))

@@ -157,11 +157,17 @@ class Decompositions(Whole):
 
     def test_gradients_of_grids(self):
         x, grid = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 4, 2) * 3 - 1.5
-        for mode in ("bilinear", "nearest"):
+        for mode in ("bilinear", "nearest", "bicubic"):
             for padding in ("zeros", "border", "reflection"):
                 for align in (False, True):
                     self.check_gradients(
                         lambda x, g, mode=mode, padding=padding, align=align: F.grid_sample(x, g, mode, padding, align), x, grid)
+
+    def test_places_half_way_between_elements(self):
+        x, grid = torch.randn(1, 2, 5, 5), torch.arange(-8, 9).div(5).view(1, 1, -1, 1).expand(1, 1, 17, 2)
+        for padding in ("border", "reflection"):
+            for align in (False, True):
+                self.check(lambda x, g, padding=padding, align=align: F.grid_sample(x, g, "nearest", padding, align), x, grid)
 
     def test_gradients_of_grids_in_volumes(self):
         x, grid = torch.randn(2, 3, 4, 5, 6), torch.rand(2, 3, 4, 2, 3) * 3 - 1.5
