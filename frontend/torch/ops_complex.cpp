@@ -33,11 +33,20 @@ void real_part(ComplexContext& c) {
   c.output({re, re.builder().filled(re.dtype(), re.dims(), 0)});
 }
 
-/// Numbers beside tensors are real.
-void add_or_subtract(ComplexContext& c) {
-  if (c.re.is_tensor("other")) return each_part(c);
+/// Numbers beside tensors are real. `factor`: of the right operand.
+void add_or_subtract(ComplexContext& c, double factor) {
+  const bool has_left = c.re.is_tensor("self"), has_right = c.re.is_tensor("other");
+  if (has_left && has_right) return each_part(c);
   c.row(c.re);
-  c.output({c.re.results()[0], c.im.tensor("self")});
+  if (has_left) return c.output({c.re.results()[0], c.im.tensor("self")});
+  const DType dtype = c.re.result_dtype();
+  c.output({c.re.results()[0], cast(c.im.tensor("other"), dtype) * factor * c.re.real("alpha", 1)});
+}
+void add(ComplexContext& c) {
+  add_or_subtract(c, 1);
+}
+void subtract(ComplexContext& c) {
+  add_or_subtract(c, -1);
 }
 
 Complex times(Complex a, Complex b) {
@@ -57,9 +66,12 @@ Complex over(Complex a, Complex b) {
 }
 
 /// A tensor, whose imaginary part is absent where it is real, or a number.
-Complex operand(ComplexContext& c, std::string_view name) {
-  const DType dtype = c.re.result_dtype();
+Complex operand(ComplexContext& c, std::string_view name, DType dtype) {
   return {c.re.operand(name, dtype), c.is_complex(name) ? c.im.operand(name, dtype) : Sym()};
+}
+
+Complex operand(ComplexContext& c, std::string_view name) {
+  return operand(c, name, c.re.result_dtype());
 }
 
 void multiply(ComplexContext& c) {
@@ -88,6 +100,88 @@ void exponential(ComplexContext& c) {
 void pad_zeros(ComplexContext& c) {
   if (c.re.real("value", 0) != 0) throw UnsupportedError("padding with other numbers than 0 is not served");
   each_part(c);
+}
+
+Sym of(Op op, Sym x) {
+  return apply(op, x);
+}
+
+void logarithm(ComplexContext& c) {
+  const Complex x = c.value("self");
+  c.output({of(Op::log, hypotenuse(x.re, x.im)), angle_of(x.re, x.im)});
+}
+
+/// The root with a real part that is not negative; half of a sum of two that are not, so that no digits are lost.
+Complex root(Complex x) {
+  const Sym half = of(Op::sqrt, (hypotenuse(x.re, x.im) + of(Op::abs, x.re)) * 0.5);
+  const Sym other = where(apply(Op::greater, half, 0.0), of(Op::abs, x.im) / (half * 2.0), half);
+  const Sym is_right = apply(Op::greater_equal, x.re, 0.0);
+  const Sym height = where(is_right, other, half);
+  return {where(is_right, half, other), where(apply(Op::less, x.im, 0.0), -height, height)};
+}
+void square_root(ComplexContext& c) {
+  c.output(root(c.value("self")));
+}
+void reciprocal_root(ComplexContext& c) {
+  const Complex x = root(c.value("self"));
+  const Sym one = x.re.builder().filled(x.re.dtype(), x.re.dims(), 1);
+  c.output(over({one, one * 0.0}, x));
+}
+
+void sine(ComplexContext& c) {
+  const Complex x = c.value("self");
+  c.output({of(Op::sin, x.re) * of(Op::cosh, x.im), of(Op::cos, x.re) * of(Op::sinh, x.im)});
+}
+void cosine(ComplexContext& c) {
+  const Complex x = c.value("self");
+  c.output({of(Op::cos, x.re) * of(Op::cosh, x.im), -(of(Op::sin, x.re) * of(Op::sinh, x.im))});
+}
+void hyperbolic_sine(ComplexContext& c) {
+  const Complex x = c.value("self");
+  c.output({of(Op::sinh, x.re) * of(Op::cos, x.im), of(Op::cosh, x.re) * of(Op::sin, x.im)});
+}
+void hyperbolic_cosine(ComplexContext& c) {
+  const Complex x = c.value("self");
+  c.output({of(Op::cosh, x.re) * of(Op::cos, x.im), of(Op::sinh, x.re) * of(Op::sin, x.im)});
+}
+/// Beyond 20 the real part is 1 or -1, and squares would leave the range of numbers.
+void hyperbolic_tangent(ComplexContext& c) {
+  const Complex x = c.value("self");
+  const Sym near = apply(Op::minimum, apply(Op::maximum, x.re, -20.0), 20.0);
+  const Sym rise = of(Op::sinh, near), turn = of(Op::cos, x.im);
+  const Sym divisor = rise * rise + turn * turn;
+  c.output({rise * of(Op::cosh, near) / divisor, of(Op::sin, x.im) * turn / divisor});
+}
+
+/// By the logarithm; whole powers that are small by products.
+void power(ComplexContext& c) {
+  const Complex x = c.value("self");
+  if (c.is_complex("exponent")) {
+    const Complex log{of(Op::log, hypotenuse(x.re, x.im)), angle_of(x.re, x.im)};
+    const Complex y = times(log, operand(c, "exponent"));
+    const Sym length = of(Op::exp, y.re);
+    return c.output({length * of(Op::cos, y.im), length * of(Op::sin, y.im)});
+  }
+  const double exponent = c.re.real("exponent");
+  if (exponent == 2) return c.output(times(x, x));
+  if (exponent == 3) return c.output(times(times(x, x), x));
+  const Sym length = apply(Op::pow, hypotenuse(x.re, x.im), exponent);
+  const Sym turn = angle_of(x.re, x.im) * exponent;
+  c.output({length * of(Op::cos, turn), length * of(Op::sin, turn)});
+}
+
+Sym are_equal(ComplexContext& c) {
+  const DType dtype = c.re.tensor(c.is_complex("self") ? "self" : "other").dtype();
+  const Complex a = operand(c, "self", dtype), b = operand(c, "other", dtype);
+  const auto is_same = [](Sym x, Sym y) { return apply(Op::equal, x, y); };
+  const Sym zero = a.re.builder().filled(a.re.dtype(), {}, 0);
+  return apply(Op::logical_and, is_same(a.re, b.re), is_same(a.im ? a.im : zero, b.im ? b.im : zero));
+}
+void equal(ComplexContext& c) {
+  c.output({are_equal(c), Sym()});
+}
+void not_equal(ComplexContext& c) {
+  c.output({of(Op::logical_not, are_equal(c)), Sym()});
 }
 
 void conjugate(ComplexContext& c) {
@@ -194,13 +288,14 @@ void to_real(ComplexContext& c) {
 
 const ComplexOp rows[] = {
     {"aten._conj.default", "self", conjugate},
+    {"aten._conj_physical.default", "self", conjugate},
     {"aten._fft_c2c.default", "self dim normalization forward", transform_all},
     {"aten._fft_c2r.default", "self dim normalization last_dim_size", to_real},
     {"aten._fft_r2c.default", "self dim normalization onesided", from_real},
     {"aten._to_copy.default", "", each_part},
     {"aten._unsafe_view.default", "", each_part},
     {"aten.abs.default", "self", absolute},
-    {"aten.add.Tensor", "", add_or_subtract},
+    {"aten.add.Tensor", "", add},
     {"aten.alias.default", "", each_part},
     {"aten.angle.default", "self", angle},
     {"aten.bmm.default", "", product},
@@ -210,14 +305,18 @@ const ComplexOp rows[] = {
     {"aten.conj_physical.default", "self", conjugate},
     {"aten.constant_pad_nd.default", "", pad_zeros},
     {"aten.copy.default", "", each_part},
+    {"aten.cos.default", "", cosine},
+    {"aten.cosh.default", "", hyperbolic_cosine},
     {"aten.cumsum.default", "", each_part},
     {"aten.detach.default", "", each_part},
     {"aten.diagonal.default", "", each_part},
     {"aten.diagonal_scatter.default", "", each_part},
-    {"aten.div.Scalar", "", each_part},
+    {"aten.div.Scalar", "", divide},
     {"aten.div.Tensor", "", divide},
     {"aten.empty.memory_format", "", each_part},
     {"aten.empty_like.default", "", each_part},
+    {"aten.eq.Scalar", "", equal},
+    {"aten.eq.Tensor", "", equal},
     {"aten.exp.default", "", exponential},
     {"aten.expand.default", "", each_part},
     {"aten.flip.default", "", each_part},
@@ -228,11 +327,14 @@ const ComplexOp rows[] = {
     {"aten.index_put.default", "", each_part},
     {"aten.index_select.default", "", each_part},
     {"aten.lift_fresh_copy.default", "", each_part},
+    {"aten.log.default", "", logarithm},
     {"aten.mean.default", "", each_part},
     {"aten.mean.dim", "", each_part},
     {"aten.mm.default", "", product},
-    {"aten.mul.Scalar", "", each_part},
+    {"aten.mul.Scalar", "", multiply},
     {"aten.mul.Tensor", "", multiply},
+    {"aten.ne.Scalar", "", not_equal},
+    {"aten.ne.Tensor", "", not_equal},
     {"aten.neg.default", "", each_part},
     {"aten.new_empty.default", "", each_part},
     {"aten.new_empty_strided.default", "", each_part},
@@ -242,29 +344,35 @@ const ComplexOp rows[] = {
     {"aten.ones_like.default", "", real_part},
     {"aten.permute.default", "", each_part},
     {"aten.polar.default", "abs angle", polar},
+    {"aten.pow.Tensor_Scalar", "", power},
     {"aten.reciprocal.default", "", reciprocal},
     {"aten.repeat.default", "", each_part},
     {"aten.reshape.default", "", each_part},
     {"aten.roll.default", "", each_part},
+    {"aten.rsqrt.default", "", reciprocal_root},
     {"aten.scalar_tensor.default", "", real_part},
     {"aten.scatter.src", "", each_part},
     {"aten.scatter_add.default", "", each_part},
     {"aten.select.int", "", each_part},
     {"aten.select_backward.default", "", each_part},
     {"aten.select_scatter.default", "", each_part},
+    {"aten.sin.default", "", sine},
+    {"aten.sinh.default", "", hyperbolic_sine},
     {"aten.slice.Tensor", "", each_part},
     {"aten.slice_backward.default", "", each_part},
     {"aten.slice_scatter.default", "", each_part},
     {"aten.split.Tensor", "", each_part},
     {"aten.split_with_sizes.default", "", each_part},
+    {"aten.sqrt.default", "", square_root},
     {"aten.squeeze.default", "", each_part},
     {"aten.squeeze.dim", "", each_part},
     {"aten.squeeze.dims", "", each_part},
     {"aten.stack.default", "", each_part},
-    {"aten.sub.Tensor", "", add_or_subtract},
+    {"aten.sub.Tensor", "", subtract},
     {"aten.sum.default", "", each_part},
     {"aten.sum.dim_IntList", "", each_part},
     {"aten.t.default", "", each_part},
+    {"aten.tanh.default", "", hyperbolic_tangent},
     {"aten.transpose.int", "", each_part},
     {"aten.tril.default", "", each_part},
     {"aten.triu.default", "", each_part},

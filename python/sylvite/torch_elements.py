@@ -199,6 +199,7 @@ def _frequencies_of_halves(count: int, spacing: float = 1.0, *, dtype: Any = Non
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.__lshift__.Tensor: torch.bitwise_left_shift,
     aten.__rshift__.Tensor: torch.bitwise_right_shift,
+    aten._neg_view.default: torch.neg,
     aten.angle.default: _angle,
     aten.bitwise_and.Scalar_Tensor: _of_number(torch.bitwise_and),
     aten.bitwise_left_shift.Scalar_Tensor: _of_number(torch.bitwise_left_shift),

@@ -261,6 +261,13 @@ class ComplexBorders(Whole):
         self.check(f, a, b)
         self.check_gradients(lambda b: (torch.exp(1j * b) * b).real.sum(), b)
 
+    def test_functions(self):
+        x = torch.randn(4, 5, dtype=torch.cfloat)
+        for function in (torch.angle, torch.log, torch.sqrt, torch.rsqrt, torch.sin, torch.cos, torch.tanh, torch.sinh, torch.cosh,
+                         torch.square, lambda x: x**1.5, lambda x: x ** (1 + 1j), lambda x: 1 - x, lambda x: x.mH.imag.clone(),
+                         lambda x: torch.where(x == x[0], 0, x * 1j)):  # fmt: skip
+            self.check_gradients(lambda x, f=function: f(x), x, tolerance=1e-3)
+
     def test_writes(self):
         state = [torch.zeros(3, dtype=torch.cfloat) for _ in range(2)]
 

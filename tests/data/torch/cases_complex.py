@@ -61,6 +61,22 @@ def complex():  # noqa: A001  the name of the family
         yield ComplexCase(f"complex_{name}", getattr(aten, name).default, [2], *([1.5] if name == "full" else []), dtype=torch.complex64)
     yield ComplexCase("complex_scalar_tensor", aten.scalar_tensor.default, 2.5, dtype=torch.complex64)
     yield from transforms()
+    yield from functions(turned(2, 3))
+
+
+def functions(x):
+    for name in ("log", "sqrt", "rsqrt", "sin", "cos", "sinh", "cosh", "tanh"):
+        yield ComplexCase(f"complex_{name}", getattr(aten, name).default, x)
+    yield ComplexCase("complex_conj_physical_made", aten._conj_physical.default, x)
+    for name in ("add", "sub"):
+        yield ComplexCase(f"{name}_to_number", getattr(aten, name).Tensor, 1.5, x, alpha=2)
+    yield ComplexCase("complex_sqrt_axes", aten.sqrt.default, torch.tensor([4 + 0j, -4 + 0j, 9j, -9j, 0j, -1e-8 + 1e4j]))
+    yield ComplexCase("complex_tanh_far", aten.tanh.default, torch.tensor([90 + 1j, -90 + 2j]))
+    for name, exponent in (("square", 2), ("cube", 3), ("down", -1.5), ("root", 0.5)):
+        yield ComplexCase(f"complex_pow_{name}", aten.pow.Tensor_Scalar, x, exponent)
+    for name in ("eq", "ne"):
+        yield ComplexCase(f"complex_{name}", getattr(aten, name).Tensor, x, torch.where(truth(2, 3), x, x + 1))
+        yield ComplexCase(f"complex_{name}_number", getattr(aten, name).Scalar, torch.tensor([2 + 0j, 2 + 1j]), 2)
 
 
 def transforms():
