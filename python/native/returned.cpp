@@ -20,12 +20,12 @@ std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const Symb
   return values;
 }
 
-Ref view_of(const Result& result, PyObject* input, const SymbolValues& sizes, PyObject* make_view) {
+Ref view_of(const Result& result, PyObject* whole, const SymbolValues& sizes, PyObject* make_view) {
   const Ref dims = from_integers(numbers(result.dims, sizes));
   const Ref strides = from_integers(numbers(result.strides, sizes));
   const Ref offset = Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
   return Ref::own(
-      PyObject_CallFunctionObjArgs(make_view, input, dims.get(), strides.get(), offset.get(), nullptr));
+      PyObject_CallFunctionObjArgs(make_view, whole, dims.get(), strides.get(), offset.get(), nullptr));
 }
 
 }  // namespace
@@ -43,8 +43,9 @@ Result read_result(PyObject* tuple) {
   result.number = static_cast<std::size_t>(to_integer(words.at(1)));
   result.kind = kind == "value"   ? Result::Kind::value
                 : kind == "input" ? Result::Kind::input
+                : kind == "part"  ? Result::Kind::part
                                   : Result::Kind::view;
-  if (result.kind != Result::Kind::view) return result;
+  if (kind == "value" || kind == "input") return result;
   result.dims = extents_of(words.at(2));
   result.strides = extents_of(words.at(3));
   result.size = Extent::parse(to_text(words.at(4)));
@@ -54,21 +55,25 @@ Result read_result(PyObject* tuple) {
 Ref returned_list(const std::vector<Result>& results, const std::vector<PyObject*>& items,
                   const SymbolValues& sizes, PyObject* make_view, const ValueMaker& value) {
   std::map<std::size_t, Ref> made;
+  const auto made_value = [&](std::size_t number) -> const Ref& {
+    const auto [found, is_new] = made.try_emplace(number);
+    if (is_new) found->second = value(number);
+    return found->second;
+  };
   const auto object = [&](const Result& result) -> Ref {
     switch (result.kind) {
       case Result::Kind::none:
         return Ref::share(Py_None);
-      case Result::Kind::value: {
-        const auto [found, is_new] = made.try_emplace(result.number);
-        if (is_new) found->second = value(result.number);
-        return found->second;
-      }
+      case Result::Kind::value:
+        return made_value(result.number);
       case Result::Kind::input:
         return Ref::share(items.at(result.number));
       case Result::Kind::size:
         return Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
       case Result::Kind::view:
         return view_of(result, items.at(result.number), sizes, make_view);
+      case Result::Kind::part:
+        return view_of(result, made_value(result.number).get(), sizes, make_view);
     }
     throw InternalError("corrupt kind of result");
   };

@@ -11,11 +11,11 @@ namespace sylvite::python {
 
 /// What a call returns at one place.
 struct Result {
-  enum class Kind { none, value, input, size, view } kind = Kind::none;
+  enum class Kind { none, value, input, size, view, part } kind = Kind::none;
   std::size_t number = 0;       ///< of the text's result, or of the input
-  Extent size;                  ///< of a size; a view's offset from the input's own
-  std::vector<Extent> dims;     ///< of a view
-  std::vector<Extent> strides;  ///< of a view
+  Extent size;                  ///< of a size; a view's or part's offset from what it shows
+  std::vector<Extent> dims;     ///< of a view, or of a part
+  std::vector<Extent> strides;  ///< of a view, or of a part
 };
 
 /// As the class Text of sylvite/torch_graph.py has it. Throws PythonError.

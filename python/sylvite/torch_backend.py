@@ -247,7 +247,9 @@ def refusals(text: Text) -> list[tuple[str, str, str]]:
         return [(found[1], found[2], found[3])]  # a node that cannot even be looked at
 
 
-def _whole(module: torch.fx.GraphModule, parameters: set[torch.fx.Node]) -> tuple[Text | None, dict[torch.fx.Node, str]]:
+def _whole(
+    module: torch.fx.GraphModule, parameters: set[torch.fx.Node], shares: bool = False
+) -> tuple[Text | None, dict[torch.fx.Node, str]]:
     """The graph's text, or the nodes that torch has to run."""
     nodes = list(module.graph.nodes)
     inputs = [node for node in nodes if node.op == "placeholder"]
@@ -257,7 +259,7 @@ def _whole(module: torch.fx.GraphModule, parameters: set[torch.fx.Node]) -> tupl
         return None, reasons
     outputs = next(node for node in nodes if node.op == "output").args[0]
     try:
-        text = Writer(inputs, nodes, outputs, device, [node for node in nodes if is_write(node)]).write(parameters, module)
+        text = Writer(inputs, nodes, outputs, device, [node for node in nodes if is_write(node)], shares).write(parameters, module)
     except Unwritable:
         return None, {}  # parts may do
     by_name = {node.name: node for node in nodes}
@@ -286,12 +288,12 @@ def _compile(
     record = Compiled(kind, device)
     failed = Failure(options, record)
     parameters = static_inputs(module) if kind == "inference" and options.freeze else set()
-    text, refused = _whole_forward(module) if (kind, device) == ("forward", "cuda") else _whole(module, parameters)
+    text, refused = _whole_forward(module) if (kind, device) == ("forward", "cuda") else _whole(module, parameters, kind == "inference")
     record.refused = [(node.name, str(node.target), reason) for node, reason in refused.items()]
     if refused and options.fullgraph_strict:
         name, op, reason = record.refused[0]
         failed(f"%{name} = {op}: {reason}")
-    if text is not None and not text.writes and all(result != "value" for result, *_ in text.results):
+    if text is not None and not text.writes and not text.makes_values:
         return run_boxed(module)  # views of inputs and sizes alone
     if text is not None:
         program = make_program(text, device, options, with_strides(run_boxed(module), strides), failed)

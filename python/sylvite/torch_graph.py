@@ -4,6 +4,7 @@ Nodes are of four kinds. Sizes are host arithmetic on SymInts: they are not writ
 used. Attributes are tensors that the graph holds. Writes are `copy_` into an input, at the graph's end. All others compute.
 """
 
+import collections
 import dataclasses
 import math
 import operator
@@ -255,12 +256,18 @@ class Text:
     #: What the symbols were when the graph was captured.
     hints: dict[str, int]
     #: For each result: ("value", number among the text's results), ("none",), ("input", number), ("size", expression), or
-    #: ("view", number of the input, sizes, strides, offset): an alias of the input's memory.
+    #: ("view", number of the input, sizes, strides, offset): an alias of the input's memory; or ("part", number among the text's
+    #: results, ...), of that result's.
     results: list[tuple[Any, ...]]
     #: (number of the input, number among the text's results) for each input that is written at the end.
     writes: list[tuple[int, int]]
     #: Sizes that the caller computes, of symbols: inputs behind the others.
     computed: list[sympy.Expr] = dataclasses.field(default_factory=list)
+
+    @property
+    def makes_values(self) -> bool:
+        """Not only sizes and views of inputs."""
+        return any(kind in ("value", "part") for kind, *_ in self.results)
 
 
 def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
@@ -291,26 +298,50 @@ def view_chain(node: Node, inputs: Container[Node]) -> list[Node]:
     return chain
 
 
-def _view_result(node: Node, base: Node, number: int) -> tuple[Any, ...] | None:
+def _root(node: Node) -> Node:
+    """What the node is a view of, itself where it is none."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
+        is_view = isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
+        if not (is_view or (node.target is operator.getitem and _root(node.args[0]) is not node.args[0])):
+            break
+        node = node.args[0]
+    return node
+
+
+def _shared_roots(outputs: Sequence[Any]) -> set[Node]:
+    """What several results show parts of, and lies without gaps."""
+    tensors = {node for node in outputs if isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)}
+    counts = collections.Counter(map(_root, tensors))
+    return {
+        node for node, count in counts.items()
+        if count > 1 and node.op == "call_function" and isinstance(whole := node.meta.get("val"), torch.Tensor)
+        and _dense_order(whole) is not None
+    }  # fmt: skip
+
+
+def _view_result(node: Node, base: Node, number: int, kind: str = "view") -> tuple[Any, ...] | None:
     view, whole = node.meta["val"], base.meta["val"]
     if view.dtype != whole.dtype or view.untyped_storage()._cdata != whole.untyped_storage()._cdata:
         return None
     offset = expression_of(view.storage_offset()) - expression_of(whole.storage_offset())
-    return ("view", number, [size_text(s) for s in view.shape], [size_text(s) for s in view.stride()], expression_text(offset))
+    return (kind, number, [size_text(s) for s in view.shape], [size_text(s) for s in view.stride()], expression_text(offset))
 
 
 class Writer:
     """Writes the nodes of a graph, or of a part of one, whose values `outputs` are its results, for a type of device."""
 
     def __init__(
-        self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], device: str, writes: Sequence[Node] = ()
-    ):
+        self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], device: str, writes: Sequence[Node] = (),
+        shares: bool = False
+    ):  # fmt: skip
+        """`shares`: results that show parts of one value share its memory, as eager's do."""
         self.inputs = list(inputs)
         self.number = {node: i for i, node in enumerate(self.inputs)}
         self.nodes = [node for node in nodes if computes(node)]
         self.outputs = outputs
         self.device = device
         self.writes = writes
+        self.roots = _shared_roots(outputs) if shares else set()
         self.returned: dict[Node, int] = {}
 
     def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
@@ -360,7 +391,13 @@ class Writer:
         chain = view_chain(output, self.number)
         base = chain[-1].args[0] if chain else None
         view = None if base is None else _view_result(output, base, self.number[base])
-        return view or ("value", self._return(output))
+        return view or self._part(output) or ("value", self._return(output))
+
+    def _part(self, output: Node) -> tuple[Any, ...] | None:
+        root = _root(output)
+        if root is output or root not in self.roots or _view_result(output, root, 0) is None:
+            return None
+        return _view_result(output, root, self._return(root), "part")
 
     def _written(self, node: Node) -> int:
         target, value = (argument.meta.get("val") for argument in node.args[:2])

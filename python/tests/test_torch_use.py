@@ -1,6 +1,7 @@
 """The backend as programs use it: copies, processes, threads, mixed sizes; and forms of graphs that are seldom."""
 
 import copy
+import itertools
 import os
 import pickle
 import signal
@@ -51,6 +52,28 @@ class SeldomForms(WithTorch):
                 self.assert_same(got, beside(x))
         self.assertEqual(got[1].data_ptr(), model.mean.data_ptr())
         self.assertEqual(int(model.calls), 3)
+
+    def test_results_that_show_parts_of_one_value_share_memory(self):
+        def f(x):
+            y, z = x * 2, (x + 1).chunk(2, 1)
+            return y, y[1:], y.t(), y.view(-1)[::2], *z, x.exp().t()[1:]
+
+        def g(x):
+            y = x * 2
+            return y.t(), y[0], y.sum(1)[1:]
+
+        for function, dynamic in itertools.product((f, g), (False, True)):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend="sylvite", dynamic=dynamic, options={"fullgraph_strict": True})
+            for rows in (4, 6):
+                x = torch.randn(rows, 8)
+                with torch.no_grad():
+                    got, wanted = compiled(x), function(x)
+                self.assert_same(got[:-1], wanted[:-1])
+                got[0].zero_()
+                wanted[0].zero_()
+                self.assert_same(got[:-1], wanted[:-1])
+                torch.testing.assert_close(got[-1], wanted[-1])
 
     def test_graphs_without_inputs(self):
         self.check(lambda: torch.arange(4.0) * 2)
