@@ -5,7 +5,8 @@
 #include "schedules/spaces/spaces.h"
 
 // Spaces for softmax, log_softmax, layer_norm and rms_norm.
-//   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers
+//   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers; of softmax over rows
+//                          that fill no vector, a vector of rows at a time
 //   normalization_columns  softmax over an outer dim: one vector of columns at a time
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread), `keep` the anchor's input of a
 // row in memory instead of computing it again in each pass.
@@ -116,11 +117,48 @@ void vectorize_row(ScheduleWriter& writer, const std::string& stage, const RunEx
              lanes);
 }
 
+/// Do several rows fill a vector where one does not?
+bool has_short_rows(const KernelFacts& facts) {
+  if (!is_softmax(*facts.anchor) || facts.loops.size() < 2 || facts.loops[0].is_open) return false;
+  return facts.extents[0] <= facts.lanes && facts.loops[1].least >= facts.lanes;
+}
+
 struct NormalizationRows : Normalization {
   [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at_short_rows(const Numbers& point) const;
 };
 
+Candidate NormalizationRows::at_short_rows(const Numbers& point) const {
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.loops);
+  nest.move_inside(1);
+  const std::int64_t step = nest.vectorize_inner(facts.lanes, 1);
+  nest.move_inside(1);
+  writer.add("{}.unroll({});", facts.output, nest.loops()[0].name);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 1);
+  const Place place = {facts.output, nest.loops()[1].name};
+  const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
+  for (const std::string& stage : stages.folds) {
+    compute_at(writer, stage, place);
+    writer.add("{}.vectorize(d1, {});", stage, step);
+    writer.add("{}.update(0).reorder(d1, r0).vectorize(d1, {}).unroll(r0);", stage, step);
+  }
+  for (const std::string& stage : stages.scalars) {
+    compute_at(writer, stage, place);
+    writer.add("{}.vectorize(d1, {});", stage, step);
+  }
+  std::vector<std::string> rows;
+  if (!stages.row.empty()) rows.push_back(stages.row);
+  if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
+  for (const std::string& stage : rows) {
+    compute_at(writer, stage, place);
+    writer.add("{}.reorder(d1, d0).vectorize(d1, {}).unroll(d0);", stage, step);
+  }
+  return {Form{}, writer.take()};
+}
+
 Candidate NormalizationRows::at(const Numbers& point) const {
+  if (has_short_rows(facts)) return at_short_rows(point);
   const std::size_t rank = row_rank(kernel, *facts.anchor);
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
   ScheduleWriter writer;
