@@ -27,6 +27,33 @@ def rotary_complex(x):
     return torch.view_as_real(torch.view_as_complex(x.reshape(*x.shape[:-1], 8, 2)) * turn).flatten(-2)
 
 
+@function("complex-functions", (4, 5), (4, 5))
+def complex_functions(x, y):
+    z = torch.complex(x, y)
+    return z.angle(), z.log().imag, z.sqrt().real, z.tanh().real, (z**1.5).imag, (1 - z).mH.imag.clone(), (1j * z.sin()).real
+
+
+@function("cubic-grid", (3, 8, 9), (5, 6, 2))
+def cubic_grid(x, grid):
+    return F.grid_sample(x, grid, "bicubic", "border", False) + F.grid_sample(x, grid, "bicubic", "reflection", True)
+
+
+@function("shared-results", (6, 8))
+def shared_results(x):
+    y = x.exp() + 1
+    return y, y[:, -1], y.transpose(1, 2), *y.chunk(2, 1)
+
+
+@function("short-softmax", (32, 32, 5))
+def short_softmax(x):
+    return (x.softmax(-1) * torch.arange(5.0, device=x.device, dtype=x.dtype)).sum(-1), x.log_softmax(-1)
+
+
+@function("transposes", (24, 24, 32))
+def transposes(x):
+    return (x * 2).permute(3, 0, 1, 2).contiguous(), (x + 1).permute(0, 3, 1, 2).contiguous()
+
+
 @function("sort", (5, 9))
 def sort(x):
     values, places = x.sort(-1, descending=True)
@@ -220,3 +247,15 @@ class Scan(nn.Module):
     def forward(self, x):
         from torch._higher_order_ops.scan import scan
         return scan(lambda c, y: ((c * 0.9 + self.net(y)).tanh(), c * 1.0), x[:, 0] * 0, x, dim=1)[1]
+
+
+@program("volumes", (3, 8, 24, 24))
+class Volumes(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Sequential(
+            nn.Conv3d(3, 16, 3, padding=1), nn.BatchNorm3d(16), nn.ReLU(), nn.MaxPool3d(2), nn.Conv3d(16, 32, 3, padding=1), nn.ReLU(),
+            nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(32, 5))  # fmt: skip
+
+    def forward(self, x):
+        return self.net(x)
