@@ -93,7 +93,9 @@ class TwinJoiner {
   [[nodiscard]] bool are_twins(std::size_t i, std::size_t j) const {
     if (candidates_[j].fold == no_node) return false;
     const Node &a = graph_.node(candidates_[i].fold), &b = graph_.node(candidates_[j].fold);
-    const bool fold_alike = a.op == b.op && a.attributes.integers("axes") == b.attributes.integers("axes") &&
+    const bool fold_axes =
+        a.op == b.op && a.attributes.has("axes");  // of extremes' places one axis is searched
+    const bool fold_alike = fold_axes && a.attributes.integers("axes") == b.attributes.integers("axes") &&
                             folded_type(i).dims() == folded_type(j).dims() &&
                             folded_type(i).layout == folded_type(j).layout;
     if (!fold_alike || !pays(i, j)) return false;

@@ -50,6 +50,13 @@ class TwinFolds : public testing::Test {
   ValueId mean = graph.add_input("mean", f32({1, 500}));
 };
 
+TEST_F(TwinFolds, PlacesOfExtremesAreKernelsOfTheirOwn) {
+  for (const ValueId id : {d, x})
+    graph.outputs.push_back(
+        graph.add(Op::arg_min, {id}, {{"axis", std::int64_t{0}}, {"keepdims", std::int64_t{1}}}));
+  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+}
+
 /// The gradient of a normalisation over columns; what the first sum makes stands before the second in the graph.
 TEST_F(TwinFolds, SumsOfAGradientAreOneKernel) {
   const ValueId shift = sum(d, {0});
