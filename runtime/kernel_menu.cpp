@@ -19,9 +19,11 @@ BoundSpace default_space(const Kernel& kernel, const Machine& machine) {
   return spaces_for(kernel, machine).front();
 }
 
-/// Why a kernel cannot be made for the sizes of `open`: a template whose text depends on them, or a schedule that does not apply.
-std::string refusal_of(const Kernel& open, const Candidate& candidate) {
+/// Why a kernel cannot be made for the sizes of `open`: a template whose text depends on them, or a schedule that needs
+/// numbers or does not apply. Else it has the space's heuristic `candidate`.
+std::string refusal_of(const Kernel& open, const BoundSpace& space, Candidate& candidate) {
   try {
+    candidate = space.at(space.heuristic);
     if (cuda_template_of(open, candidate)) return "";
     Algorithm algorithm = build_algorithm(open, candidate.form);
     candidate.schedule.apply(algorithm);
@@ -33,16 +35,17 @@ std::string refusal_of(const Kernel& open, const Candidate& candidate) {
   return "";
 }
 
-/// Why one kernel for all sizes, with a schedule of `space`, would be slower than one for each, or cannot be made; empty when
-/// neither is so. REQUIRES `open` at its hints, those of `fixed`; `other` is the second of its two cases.
-std::string refusal(const Kernel& open, const BoundSpace& space, const Kernel& fixed, const Kernel& other,
-                    const Machine& machine) {
+/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so, and then it
+/// has `candidate`. REQUIRES `open` at its hints, those of `fixed`; `other` is the second of its two cases.
+std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine,
+                    Candidate& candidate) {
+  const BoundSpace space = default_space(open, machine);
   const std::string wanted = default_space(fixed, machine).name;
   if (space.name != wanted)
     return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
                        wanted);
   const std::optional<Kernel> second = as_case(open, other);
-  return refusal_of(second ? *second : open, space.at(space.heuristic));
+  return refusal_of(second ? *second : open, space, candidate);
 }
 
 /// Whether a case of an open kernel can be launched: templates know it at each size.
@@ -153,9 +156,8 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
     found->second = plan;
     return false;
   }
-  const BoundSpace space = default_space(*closest, machine);
-  Candidate candidate = space.at(space.heuristic);
-  const std::string reason = refusal(*closest, space, other->kernel, kernel, machine);
+  Candidate candidate;
+  const std::string reason = refusal(*closest, other->kernel, kernel, machine, candidate);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())

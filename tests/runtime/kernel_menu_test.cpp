@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 namespace {
@@ -50,6 +51,23 @@ TEST_F(KernelMenuTest, CasesOfOneKernelInAPlanAreTimedApart) {
   std::set<std::size_t> timed;
   for (const LaunchTime& time : times) timed.insert(time.kernel);
   EXPECT_THAT(timed, testing::ElementsAre(0, 1));
+}
+
+/// What Halide makes of a convolution on a GPU needs its extents.
+TEST_F(KernelMenuTest, LeavesWhatNeedsNumbersToEachSize) {
+  auto on_card = std::make_shared<sylvite::Setup>(*setup_);
+  on_card->machine = with_gpu(on_card->machine, sample_card());
+  on_card->config.device = DeviceKind::cuda;
+  for (const auto& [batch, length] : {std::pair{5, 64}, {5, 66}, {2, 66}, {2, 32}}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({4, batch, length}));
+    const ValueId filter = graph.add_input("filter", f32({3, batch, 2}));
+    graph.outputs = {graph.add(Op::conv, {x, filter},
+                               {{"strides", Dims{1}}, {"pads", Dims{1, 1}}, {"dilations", Dims{1}}})};
+    const Imported imported = load_graph(std::move(graph), on_card);
+    menu_.learn(*imported.plan, on_card->machine);
+    EXPECT_EQ(menu_.apply(imported.plan, on_card->machine)->kernels.size(), imported.plan->kernels.size());
+  }
 }
 
 TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
