@@ -22,18 +22,26 @@ int cores_or(std::int64_t wanted) {
   return wanted > 0 ? static_cast<int>(wanted) : omp_get_num_procs();
 }
 
-/// The command in the folder of the program or library that this code is part of, or in bin/ beside that
-/// folder or the one above (lib/x86_64-linux-gnu); "" when there is none.
-std::string find_command() {
-  Dl_info self{};
-  if (::dladdr(reinterpret_cast<const void*>(&find_command), &self) == 0) return "";
+/// The command in a folder, or in bin/ beside that folder or the one above (lib/x86_64-linux-gnu); "" when there is none.
+std::string find_command_near(const std::filesystem::path& folder) {
   std::error_code error;
-  const std::filesystem::path folder = std::filesystem::absolute(self.dli_fname, error).parent_path();
   const std::filesystem::path parent = folder.parent_path();
   for (const std::filesystem::path& path :
        {folder / "sylvite", parent / "bin" / "sylvite", parent.parent_path() / "bin" / "sylvite"})
     if (std::filesystem::is_regular_file(path, error)) return path.string();
   return "";
+}
+
+/// The command near the library or program that this code is part of. Of a program that was found through PATH its name alone
+/// is known there, so near the program's file, too.
+std::string find_command() {
+  std::error_code error;
+  Dl_info self{};
+  std::string found;
+  if (::dladdr(reinterpret_cast<const void*>(&find_command_near), &self) != 0)
+    found = find_command_near(std::filesystem::absolute(self.dli_fname, error).parent_path());
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return found.empty() && !error ? find_command_near(program.parent_path()) : found;
 }
 
 /// `given`, or else what is called `name` in the user's cache folder; "" when that is not to be found.
