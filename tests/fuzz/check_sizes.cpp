@@ -109,8 +109,10 @@ Answers plans_of(const OpenRun& run) {
 }
 
 /// One compile, as a user's.
-Answers programs_of(const OpenRun& run) {
-  const auto model = std::make_shared<CompiledModel>(compile(run.path, run.options));
+Answers programs_of(const OpenRun& run, const std::string& device) {
+  CompileOptions options = run.options;
+  options.set["compile.device"] = device;
+  const auto model = std::make_shared<CompiledModel>(compile(run.path, options));
   return
       [model](const NamedSizes& /*sizes*/, const std::vector<Tensor>& inputs) { return model->run(inputs); };
 }
@@ -120,10 +122,15 @@ std::string check_plans(const ModelCase& test, const EngineOptions& options, Eng
 }
 
 std::string check_programs(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
-  return check(test, options, notes, programs_of);
+  return check(test, options, notes, [](const OpenRun& run) { return programs_of(run, "cpu"); });
 }
 
-constexpr SizeCheck checks[] = {{"size-plans", check_plans}, {"sizes", check_programs}};
+std::string check_cuda(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
+  return check(test, options, notes, [](const OpenRun& run) { return programs_of(run, "cuda"); });
+}
+
+constexpr SizeCheck checks[] = {
+    {"size-plans", check_plans}, {"sizes", check_programs}, {"cuda-sizes", check_cuda}};
 
 }  // namespace
 

@@ -46,7 +46,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("nodes", po::value(&arguments.nodes), "nodes of a model, on average");
   table.add_options()("engines", po::value(&arguments.engines),
                       "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune, "
-                      "open, evaluated, size-plans, sizes, cuda");
+                      "open, evaluated, size-plans, sizes, cuda, cuda-sizes");
   table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
                       "folder of compiled kernels; a temporary one if not given");
@@ -115,7 +115,8 @@ class GraphFuzz {
 
   Outcome outcome_of(const ModelCase& test, unsigned seed) const {
     const auto work = [&] { return check_case(test, engines_, {cache_, seed, arguments_.budget}); };
-    const bool on_gpu = std::ranges::find(engines_, "cuda") != engines_.end();
+    const bool on_gpu =
+        std::ranges::any_of(engines_, [](const std::string& name) { return name.starts_with("cuda"); });
     return run_isolated(work, arguments_.seconds, on_gpu ? 0 : 12'000);
   }
 
