@@ -239,8 +239,10 @@ using Operands = PointwiseOperands;
 
 /// x / scale without a division for each element: what the product by the inverse leaves, which one fused operation gives
 /// exactly, corrects it. What is beyond the range is cut off first, so that nothing overflows; NaN becomes the smallest.
-/// Then a sum that has no place for a fraction rounds, half to even: its low bits are the integer.
+/// Then a sum that has no place for a fraction rounds, half to even: its low bits are the integer, and 64. Were they the integer
+/// alone, they would be stored as they are, which CUDA's assembler takes for a conversion of the float.
 Expr quantized(const Operands& o) {
+  constexpr float beyond = 64.0F;
   const Halide::Type to = halide_type_of(o.to);
   const Expr zero = o.x.size() > 2 ? cast<int>(o.x[2]) : Expr(0);
   const Expr scale = o.x[1];
@@ -251,7 +253,8 @@ Expr quantized(const Operands& o) {
   const Expr inverse = strict_div(Expr(1.0F), scale);
   const Expr guess = strict_mul(x, inverse);
   const Expr quotient = (x - guess * scale) * inverse + guess;
-  return cast(to, Halide::reinterpret<int>(strict_add(quotient, Expr(rounder))) - (rounder_bits - zero));
+  const Expr sum = Halide::reinterpret<int>(strict_add(quotient, Expr(rounder + beyond)));
+  return cast(to, sum - (rounder_bits + static_cast<int>(beyond) - zero));
 }
 
 // C text of operations whose attributes matter.
