@@ -14,6 +14,7 @@
 #include <boost/algorithm/string/split.hpp>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <optional>
 
 #include "base/error.h"
@@ -68,6 +69,7 @@ class GraphFuzz {
     for (const std::string& name : engines_)
       if (find_size_check(name) == nullptr) (void)find_engine(name);
     cache_ = arguments.cache.empty() ? own_cache_.emplace().path() : arguments.cache;
+    std::filesystem::create_directories(cache_);
   }
 
   int run() {
