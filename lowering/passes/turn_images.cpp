@@ -1,7 +1,7 @@
 // Before: y = transpose(reshape(conv(x), [images, channels, pixels]), [0,2,1])
 // After:  y = reshape(transpose(conv(x), [0,2,3,1]), [images, pixels, channels])
 // Of an image that a convolution makes with its channels innermost, the rows of pixels are there without a move. So are heads of
-// channels. On the way back:
+// channels, and folds of channels fold rows. On the way back:
 // Before: y = conv(reshape(transpose(x, [0,1,3,2]), [images, channels, lines, columns]))   of x [images, heads, pixels, depth]
 // After:  y = conv(transpose(reshape(transpose(x, [0,2,1,3]), [images, lines, columns, channels]), [0,3,1,2]))
 
@@ -17,6 +17,10 @@
 namespace sylvite {
 namespace {
 
+bool is_fold(Op op) {
+  return op == Op::reduce_sum || op == Op::reduce_max || op == Op::reduce_min;
+}
+
 bool is_in_order(const Dims& perm) {
   return std::ranges::is_sorted(perm);
 }
@@ -27,13 +31,22 @@ class Turner {
       : graph_(graph),
         tf32_(tf32),
         images_(innermost_images(graph, tf32)),
-        feeds_(graph.values().size(), false) {
+        feeds_(graph.values().size(), false),
+        made_of_images_(graph.values().size(), false),
+        readers_(graph.values().size(), 0) {
+    for (const Node& node : graph.nodes()) {
+      for (const ValueId id : node.inputs)
+        if (id != no_value) ++readers_[id];
+      if (node.outputs.size() == 1) made_of_images_[node.outputs[0]] = is_made_of_images(node);
+    }
+    for (const ValueId id : graph.outputs) ++readers_[id];
     for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) mark_inputs(*node);
   }
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
     if (node.op == Op::reshape) return leave(rewriter, node) || come(rewriter, node);
     if (node.op == Op::slice) return cut(rewriter, node);
+    if (is_fold(node.op)) return fold(rewriter, node);
     return node.op == Op::transpose && meet(rewriter, node);
   }
 
@@ -51,6 +64,59 @@ class Turner {
     const ValueId cut = graph.add(Op::reshape, {rows}, {{"shape", ahead->dims}});
     rewriter.set(node.outputs[0], graph.add(Op::transpose, {cut}, {{"perm", ahead->perm}}, node.name));
     return true;
+  }
+
+  /// Of images, parts of them and work on these, whose numbers may be wider.
+  [[nodiscard]] bool is_made_of_images(const Node& node) const {
+    if (images_[node.outputs[0]]) return true;
+    if (node.op == Op::slice) return made_of_images_[node.inputs[0]];
+    return is_work_on_each(node) && std::ranges::any_of(node.inputs, [&](ValueId id) {
+             return graph_.type(id).dims() == graph_.type(node.outputs[0]).dims() && made_of_images_[id];
+           });
+  }
+
+  /// Folds of channels are of rows.
+  bool fold(GraphRewriter& rewriter, const Node& node) const {
+    if (node.attributes.integers("axes") != Dims{1} || !made_of_images_[node.inputs[0]]) return false;
+    const std::size_t rank = graph_.type(node.inputs[0]).dims().size();
+    Graph& graph = rewriter.graph();
+    const ValueId rows = rows_of(rewriter, node.inputs[0]);
+    Attributes attributes = node.attributes;
+    attributes.set("axes", Dims{static_cast<std::int64_t>(rank) - 1});
+    const ValueId folded = graph.add(node.op, {rows}, attributes, node.name);
+    const bool keeps = node.attributes.integer("keepdims") != 0;
+    rewriter.set(node.outputs[0], keeps ? add_transpose(graph, folded, channels_ahead(rank)) : folded);
+    return true;
+  }
+
+  /// An image with its channels behind; so are operands of work that nothing else reads, which is done where rows are folded.
+  ValueId rows_of(GraphRewriter& rewriter, ValueId image) const {
+    Graph& graph = rewriter.graph();
+    const Dims dims = graph_.type(image).dims(), order = channels_behind(dims.size());
+    const NodeId producer = graph_.value(image).producer;
+    const Node* const node = producer != no_node && readers_[image] == 1 ? &graph_.node(producer) : nullptr;
+    if (node != nullptr && node->op == Op::slice) {
+      Attributes along = node->attributes;
+      for (const char* name : {"starts", "sizes", "steps"})
+        along.set(name, permuted(node->attributes.integers(name), order));
+      return graph.add(Op::slice, {rows_of(rewriter, node->inputs[0])}, along, node->name);
+    }
+    if (node == nullptr || !is_work_on_each(*node))
+      return add_transpose(graph, rewriter.mapped(image), order);
+    std::vector<ValueId> inputs;
+    inputs.reserve(node->inputs.size());
+    for (const ValueId id : node->inputs)
+      inputs.push_back(graph_.type(id).dims() == dims ? rows_of(rewriter, id) : rewriter.mapped(id));
+    return graph.add(node->op, inputs, node->attributes, node->name);
+  }
+
+  /// Work of whole images, and single numbers.
+  [[nodiscard]] bool is_work_on_each(const Node& node) const {
+    if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return false;
+    return std::ranges::all_of(node.inputs, [&](ValueId id) {
+      return id != no_value && (graph_.type(id).dims() == graph_.type(node.outputs[0]).dims() ||
+                                graph_.type(id).element_count() == 1);
+    });
   }
 
   /// A transpose that becomes an image is one to rows of channels first.
@@ -128,6 +194,8 @@ class Turner {
   bool tf32_;
   IdMap<bool> images_;
   IdMap<bool> feeds_;  ///< per value: convolutions read it, perhaps behind work on each channel
+  IdMap<bool> made_of_images_;
+  IdMap<int> readers_;
 };
 
 }  // namespace

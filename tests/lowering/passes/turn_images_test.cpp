@@ -62,6 +62,35 @@ TEST(TurnImages, HeadsOfChannelsAreReadInPlace) {
   expect_faithful(graph, plan);
 }
 
+/// Products of the channels of two images, of which one is cut, and the length of each pixel's channels.
+TEST(TurnImages, FoldsOfChannelsFoldRows) {
+  for (const std::int64_t keepdims : {0, 1}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 16, 4, 6}));
+    const ValueId left = conv(graph, x, 16, 1), right = conv(graph, x, 16, 3);
+    const ValueId cut =
+        graph.add(Op::slice, {right},
+                  {{"starts", Dims{0, 0, 0, 1}}, {"sizes", Dims{2, 16, 4, 5}}, {"steps", Dims(4, 1)}});
+    const ValueId beside = graph.add(
+        Op::slice, {left}, {{"starts", Dims(4, 0)}, {"sizes", Dims{2, 16, 4, 5}}, {"steps", Dims(4, 1)}});
+    const Attributes channels = {{"axes", Dims{1}}, {"keepdims", keepdims}};
+    graph.outputs = {graph.add(Op::reduce_sum, {graph.add(Op::mul, {beside, cut})}, channels),
+                     graph.add(Op::reduce_max, {left}, channels)};
+    graph = store_narrow(graph, DType::bf16);
+    const Plan plan = lower(graph, channels_last());
+    int folds = 0;
+    for (const Kernel& kernel : plan.kernels) {
+      EXPECT_TRUE(kernel.kind != KernelClass::pointwise) << plan_text(plan);
+      if (kernel.kind != KernelClass::reduction) continue;
+      ++folds;
+      const Node& fold = kernel.body.node(kernel.anchor);
+      EXPECT_EQ(fold.attributes.integers("axes"), Dims{kernel.body.type(fold.inputs[0]).rank() - 1});
+    }
+    EXPECT_EQ(folds, 2) << plan_text(plan);
+    expect_faithful(graph, plan);
+  }
+}
+
 TEST(TurnImages, LinesOfChannelsAreLeftAlone) {
   Graph graph;
   const ValueId image = conv(graph, graph.add_input("x", f32({2, 8, 4, 6})), 8, 1);
