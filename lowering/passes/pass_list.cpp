@@ -57,6 +57,13 @@ constexpr Pass<Options> table[] = {
        return convolve_planes(graph, options.image_layout == ImageLayout::channels_last);
      },
      "convolutions over one and three dims become two-dimensional, as templates take them", has<Op::conv>},
+    {"part_volumes", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return part_volumes(graph, options.tf32); },
+     "volumes of few channels whose windows are one column wide are that many images", has<Op::conv>},
+    {"join_pixels", fuses_innermost,
+     [](const Graph& graph, const Options& options) { return join_pixels(graph, options.tf32); },
+     "images of one channel have eight pixels as the channels of one, where few results are made of each",
+     has<Op::conv>},
     {"join_groups", fuses_innermost,
      [](const Graph& graph, const Options& options) { return join_groups(graph, options.tf32); },
      "convolutions of groups by computed filters are few of one group, with zeros between groups",

@@ -35,6 +35,13 @@ namespace sylvite {
 /// numbers or channels beside them, is done on images, too. `innermost`: volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
+/// The same graph in which convolutions of volumes of few channels, by windows of one column, are of that many images.
+[[nodiscard]] Graph part_volumes(const Graph& graph, bool tf32 = false);
+
+/// The same graph in which convolutions of one channel to few, by constant filters, take a vector's worth of neighbouring pixels
+/// as channels, and make as many at once.
+[[nodiscard]] Graph join_pixels(const Graph& graph, bool tf32 = false);
+
 /// The same graph in which convolutions of groups by filters that are no constants, and their gradients by these filters, are few
 /// of one group each, of neighbouring groups with zeros between them, side by side. `tf32`: of f32 images, too.
 [[nodiscard]] Graph join_groups(const Graph& graph, bool tf32);

@@ -257,13 +257,26 @@ Graph kept_statistics() {
   return graph;
 }
 
+/// A volume of one channel under windows of one column.
+Graph one_channel() {
+  Graph graph;
+  graph.name = "one_channel";
+  graph.outputs = {graph.add(Op::conv,
+                             {graph.add_input("x", f32({2, 1, 5, 8, 3})), weight(graph, {4, 1, 3, 3, 1})},
+                             {{"strides", Dims{1, 1, 1}},
+                              {"pads", Dims{1, 1, 0, 1, 1, 0}},
+                              {"dilations", Dims{1, 1, 1}},
+                              {"groups", std::int64_t{1}}})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph :
        {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
-        bits(), gradients(), sums(), scaled_channels(), kept_statistics()}) {
+        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
