@@ -160,6 +160,24 @@ NETWORKS = {
     "gpt_neo": Network("decoder", "transformers", "GPTNeoModel", (128,)),
     "mpt": Network("decoder", "transformers", "MptModel", (128,)),
     "stablelm": Network("decoder", "transformers", "StableLmModel", (128,)),
+    "t5_encoder": Network("encoder", "transformers", "T5EncoderModel", (128,)),
+    "beit": Network("vision transformer", "transformers", "BeitModel", IMAGE),
+    "mamba2": Network("state space", "transformers", "Mamba2Model", (64,)),
+    "sequencer": Network("recurrent", "timm", "sequencer2d_s", IMAGE),
+    "convit": Network("vision transformer", "timm", "convit_tiny", IMAGE),
+    "coat": Network("hybrid", "timm", "coat_tiny", IMAGE),
+    "halonet": Network("windowed", "timm", "halonet26t", (3, 256, 256)),
+    "lambda_resnet": Network("hybrid", "timm", "lambda_resnet26t", (3, 256, 256)),
+    "inception_resnet": Network("inception", "timm", "inception_resnet_v2", (3, 299, 299)),
+    "efficientformer_v2": Network("hybrid", "timm", "efficientformerv2_s0", IMAGE),
+    "tresnet": Network("residual", "timm", "tresnet_m", IMAGE),
+    "messages": Network("graph", "further_networks", "MessageNet", (512, 32)),
+    "radiance": Network("perceptron", "further_networks", "Radiance", (256, 64, 3)),
+    "table": Network("table", "further_networks", "TableNet", (26,)),
+    "latents": Network("latent", "further_networks", "LatentReader", IMAGE),
+    "codebook": Network("coder", "further_networks", "Codebook", (3, 128, 128)),
+    "style": Network("generator", "further_networks", "StyleGenerator", (1, 256)),
+    "stereo": Network("stereo", "further_networks", "StereoNet", (6, 128, 256)),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
@@ -212,6 +230,10 @@ OPTIONS = {
     **{name: NARROW_LAYERS for name in ("CLIPVisionModel", "SiglipVisionModel", "Dinov2Model")},
     "ElectraModel": {**TWO_LAYERS, "embedding_size": 128},
     "StableLmModel": {**TWO_LAYERS, "num_key_value_heads": 8, "use_cache": False},
+    "T5EncoderModel": {"vocab_size": 1000, "d_model": 512, "num_layers": 3, "num_heads": 8, "d_kv": 64, "d_ff": 2048},
+    "BeitModel": {**NARROW_LAYERS, "use_relative_position_bias": True},
+    "Mamba2Model": {"vocab_size": 1000, "hidden_size": 256, "num_heads": 8, "head_dim": 64, "num_hidden_layers": 2,
+                    "n_groups": 1, "chunk_size": 32, "use_cache": False},
     "MarianModel": {"vocab_size": 1000, "d_model": 256, "encoder_layers": 2, "decoder_layers": 2,
                     "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 1024,
                     "decoder_ffn_dim": 1024, "pad_token_id": 0, "decoder_start_token_id": 0},
@@ -261,7 +283,7 @@ class Segmentation(torch.nn.Module):
 def build(network):
     options = OPTIONS.get(network.call, {})
     package = importlib.import_module(network.package)
-    if network.package == "own_networks":
+    if network.package in ("own_networks", "further_networks"):
         return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
