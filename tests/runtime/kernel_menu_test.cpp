@@ -70,6 +70,23 @@ TEST_F(KernelMenuTest, LeavesWhatNeedsNumbersToEachSize) {
   }
 }
 
+TEST_F(KernelMenuTest, ScattersOfOpenSlicesOnACardAreOfEachSize) {
+  auto on_card = std::make_shared<sylvite::Setup>(*setup_);
+  on_card->machine = with_gpu(on_card->machine, sample_card());
+  on_card->config.device = DeviceKind::cuda;
+  for (const std::int64_t size : {224, 230}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({3, 1, 1, size}));
+    const ValueId indices = graph.add_input("indices", make_type(DType::i64, {1, 3}));
+    graph.outputs = {graph.add(Op::scatter_nd, {x, indices, graph.add_input("updates", f32({1, size}))},
+                               {{"reduction", "add"}})};
+    const Imported imported = load_graph(std::move(graph), on_card);
+    menu_.learn(*imported.plan, on_card->machine);
+    for (const Kernel& kernel : menu_.apply(imported.plan, on_card->machine)->kernels)
+      EXPECT_FALSE(kernel.open) << kernel.text;
+  }
+}
+
 TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
   for (std::int64_t rows = 16; rows < 48; ++rows) menu_.learn(*loaded(rows).plan, setup_->machine);
   EXPECT_NE(menu_.apply(loaded(500).plan, setup_->machine)->kernels[0].open, nullptr);

@@ -1,3 +1,6 @@
+#include <algorithm>
+
+#include "base/error.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/spaces.h"
 
@@ -6,7 +9,15 @@
 namespace sylvite {
 namespace {
 
+/// Halide loses the memory that such a kernel adds slices up in where the run gives its extents.
+bool scatters_open_slices(const Kernel& kernel) {
+  return kernel.open &&
+         std::ranges::any_of(kernel.body.nodes(), [](const Node& node) { return node.op == Op::scatter_nd; });
+}
+
 Candidate whole_kernel(const Kernel& kernel) {
+  if (scatters_open_slices(kernel))
+    throw UnsupportedError("slices whose sizes are open are scattered by a kernel for each size");
   ScheduleWriter writer;
   gpu_whole_kernel(writer, kernel);
   return {Form{}, writer.take()};
