@@ -17,9 +17,10 @@ bool is_vector(const Graph& graph, ValueId id, std::int64_t width) {
 
 bool works_by_columns(const Graph& graph, const Node& node, ValueId x) {
   const Dims dims = graph.type(x).dims();
-  return !dims.empty() && has_trait(node.op, OpTrait::pointwise) && graph.type(node.outputs[0]).dims() == dims &&
-         std::ranges::all_of(node.inputs,
-                             [&](ValueId id) { return id == x || is_vector(graph, id, dims.back()); });
+  return !dims.empty() && has_trait(node.op, OpTrait::pointwise) &&
+         graph.type(node.outputs[0]).dims() == dims && std::ranges::all_of(node.inputs, [&](ValueId id) {
+           return id == x || is_vector(graph, id, dims.back());
+         });
 }
 
 }  // namespace sylvite
