@@ -96,9 +96,10 @@ std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, cons
   return all;
 }
 
-Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
+/// With another number where a size is one.
+Sizes without_ones(const ModelSizes& model, Sizes sizes, std::int64_t number) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] == 1 && model.symbols[i].range.contains(2)) sizes[i] = 2;
+    if (sizes[i] == 1 && model.symbols[i].range.contains(number)) sizes[i] = number;
   return sizes;
 }
 
@@ -186,8 +187,9 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   learn(*plan, machine);
   const Sizes beside = sizes_beside(model, sizes);
-  // Kernels of images serve one and many; the others are compared where what is one stays one.
-  std::vector<Sizes> others = {with_two_for_one(model, beside)};
+  // Kernels of images serve one and many, of which the first two are different numbers: those that one image has none of are
+  // compared with each other. The others are compared where what is one stays one.
+  std::vector<Sizes> others = {without_ones(model, beside, 2)};
   if (others[0] != beside) others.push_back(beside);
   if (!machine.gpu && has_images(*plan)) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   for (const Sizes& other : others) {
