@@ -171,7 +171,7 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::kernels_ahead>(
         "compile.kernels_ahead", "auto", "",
         "with ranges in import.dims: kernels that other sizes of these ranges need are compiled along with "
-        "those of the first, half as many again or 12 at most (auto), or when a run first needs them (off)"),
+        "those of the first, as many again or 12 at most (auto), or when a run first needs them (off)"),
     knob<&CompileConfig::first_answer>(
         "compile.first_answer", "auto", "first-answer",
         "fast: while kernels are compiled, runs are answered by evaluating "

@@ -219,7 +219,7 @@ void Family::compile_ahead(const std::stop_token& stop) {
   if (!is_wanted || rep_->report.compiled == 0) return;  // else a process before this one did
   OpenModel quiet = rep_->model;
   quiet.setup = without_tuning(quiet.setup);
-  const int most = std::max(few, rep_->report.compiled / 2);
+  const int most = std::max(few, rep_->report.compiled);
   int left = most;
   const auto is_over = [&] { return left <= 0 || stop.stop_requested(); };
   for (const Sizes& sizes : sizes_ahead(this->sizes())) {
