@@ -142,7 +142,8 @@ int verb_bench(std::span<const std::string> arguments) {
   for (const std::string& mode : options.values("baseline")) check_baseline(mode);
   if (options.has("trace") && options.has("no-profile"))
     throw UsageError("--trace writes the profile, which --no-profile leaves out; give one of them");
-  const CompileOptions wanted = compile_options(options);
+  CompileOptions wanted = compile_options(options);
+  wanted.set["compile.first_answer"] = "best";  // programs are timed, not what answers until they are ready
   const OpenModel opened = open(options, wanted);
   Family family(opened);
   Table rows = latency_table("sizes");

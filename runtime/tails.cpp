@@ -44,7 +44,7 @@ std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const Par
   }
   Member& member = *found->second;
   if (!member.family) {
-    if (setup_->config.first_answer == FirstAnswer::fast && !member.making.is_ready()) return std::nullopt;
+    if (setup_->config.first_answer != FirstAnswer::best && !member.making.is_ready()) return std::nullopt;
     member.family = member.making.take();
   }
   return run_values(member.family->of(inputs), inputs);

@@ -20,9 +20,9 @@ class Tails {
   Tails(const Tails&) = delete;
   Tails& operator=(const Tails&) = delete;
 
-  /// The tail's outputs. What it needs is compiled when it is first run: stored winners where there are any, else heuristics. With
-  /// compile.first_answer = fast a thread of its own does that, and there are no outputs until it is ready. Throws what
-  /// compiling and running throw.
+  /// The tail's outputs. What it needs is compiled when it is first run, by a thread of its own: stored winners where there are
+  /// any, else heuristics. There are no outputs until it is ready, but with compile.first_answer = best, which waits. Throws
+  /// what compiling and running throw.
   [[nodiscard]] std::optional<std::vector<HostValue>> run(const std::shared_ptr<const ParsedModel>& tail,
                                                           const std::vector<HostValue>& inputs);
   [[nodiscard]] std::size_t size() const { return members_.size(); }
