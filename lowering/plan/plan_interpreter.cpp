@@ -60,9 +60,14 @@ class Memory {
     }
   }
 
-  [[nodiscard]] Tensor read(BufferId id, std::int64_t trip = 0) { return load(type(id), address(id, trip)); }
-  void write(BufferId id, const Tensor& tensor, std::int64_t trip = 0) {
-    store(tensor, type(id), address(id, trip));
+  [[nodiscard]] Tensor read(BufferId id) { return load(type(id), address(id, 0)); }
+  void write(BufferId id, const Tensor& tensor) { store(tensor, type(id), address(id, 0)); }
+  /// As a kernel sees it: what verify_plan takes lies in memory alike.
+  [[nodiscard]] Tensor read_as(const TensorType& seen, BufferId id, std::int64_t trip) {
+    return load(seen, address(id, trip));
+  }
+  void write_as(const TensorType& seen, BufferId id, std::int64_t trip, const Tensor& tensor) {
+    store(tensor, seen, address(id, trip));
   }
 
  private:
@@ -106,10 +111,12 @@ std::vector<Tensor> interpret_plan(const Plan& plan, const std::vector<Tensor>& 
     const std::size_t count = kernel.body.inputs.size();
     std::vector<Tensor> arguments;
     arguments.reserve(count);
-    for (std::size_t i = 0; i < count; ++i) arguments.push_back(memory.read(launch.arguments[i], trip));
+    for (std::size_t i = 0; i < count; ++i)
+      arguments.push_back(memory.read_as(kernel.body.type(kernel.body.inputs[i]), launch.arguments[i], trip));
     const std::vector<Tensor> results = interpret(kernel.body, arguments);
     for (std::size_t i = 0; i < results.size(); ++i)
-      memory.write(launch.arguments[count + i], results[i], trip);
+      memory.write_as(kernel.body.type(kernel.body.outputs[i]), launch.arguments[count + i], trip,
+                      results[i]);
   });
   std::vector<Tensor> outputs;
   outputs.reserve(plan.outputs.size());
