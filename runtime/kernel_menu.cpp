@@ -73,9 +73,13 @@ Sizes least_sizes(const ModelSizes& model, const Sizes& sizes, const Sizes& besi
   return least;
 }
 
-/// The form of a kernel that serves the most sizes.
-Kernel to_share(const Kernel& kernel, const Machine& machine) {
-  return machine.gpu ? kernel : in_one_line(kernel);
+/// The kernels of a plan, each in the form that serves the most sizes.
+std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine) {
+  if (machine.gpu) return plan.kernels;
+  std::vector<Kernel> forms;
+  forms.reserve(plan.kernels.size());
+  for (const Kernel& kernel : plan.kernels) forms.push_back(in_one_line(kernel));
+  return forms;
 }
 
 bool has_images(const Plan& plan) {
@@ -96,10 +100,9 @@ std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, cons
   return all;
 }
 
-/// With another number where a size is one.
-Sizes without_ones(const ModelSizes& model, Sizes sizes, std::int64_t number) {
+Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
-    if (sizes[i] == 1 && model.symbols[i].range.contains(number)) sizes[i] = number;
+    if (sizes[i] == 1 && model.symbols[i].range.contains(2)) sizes[i] = 2;
   return sizes;
 }
 
@@ -119,11 +122,14 @@ std::optional<KernelMenu::Open> KernelMenu::Entry::find_case(const Kernel& kerne
 }
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
+  learn_forms(forms_to_share(plan, machine), machine);
+}
+
+void KernelMenu::learn_forms(const std::vector<Kernel>& forms, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
   std::vector<std::pair<Entry*, Seen>> unknown;
-  for (const Kernel& each : plan.kernels) {
-    const Kernel kernel = to_share(each, machine);
+  for (const Kernel& kernel : forms) {
     Entry& entry = entries_[skeleton(kernel)];
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
@@ -173,9 +179,8 @@ void KernelMenu::Entry::forget_before(std::int64_t plan) {
   std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
-bool KernelMenu::is_settled(const Plan& plan, const Machine& machine) {
-  return std::ranges::all_of(plan.kernels, [&](const Kernel& each) {
-    const Kernel kernel = to_share(each, machine);
+bool KernelMenu::is_settled(const std::vector<Kernel>& forms) {
+  return std::ranges::all_of(forms, [&](const Kernel& kernel) {
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
     return (seen != nullptr && seen->is_settled) || entry.find_case(kernel);
@@ -185,16 +190,16 @@ bool KernelMenu::is_settled(const Plan& plan, const Machine& machine) {
 std::shared_ptr<const Plan> KernelMenu::serve(
     const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
-  learn(*plan, machine);
+  const std::vector<Kernel> forms = forms_to_share(*plan, machine);
+  learn_forms(forms, machine);
   const Sizes beside = sizes_beside(model, sizes);
-  // Kernels of images serve one and many, of which the first two are different numbers: those that one image has none of are
-  // compared with each other. The others are compared where what is one stays one.
-  std::vector<Sizes> others = {without_ones(model, beside, 2)};
+  // Kernels of images serve one and many; the others are compared where what is one stays one.
+  std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);
   if (!machine.gpu && has_images(*plan)) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   for (const Sizes& other : others) {
     for (const Sizes& each : comparisons(model, sizes, other)) {
-      if (is_settled(*plan, machine)) break;
+      if (is_settled(forms)) break;
       try {
         learn(*lower(each), machine);
         break;
@@ -203,17 +208,23 @@ std::shared_ptr<const Plan> KernelMenu::serve(
       }
     }
   }
-  return apply(plan, machine);
+  return with_open(*plan, forms, machine);
 }
 
 std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan,
                                               const Machine& machine) const {
-  auto result = std::make_shared<Plan>(*plan);
-  for (Kernel& kernel : result->kernels) {
-    const auto entry = entries_.find(skeleton(kernel));
+  return with_open(*plan, forms_to_share(*plan, machine), machine);
+}
+
+std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::vector<Kernel>& forms,
+                                                  const Machine& machine) const {
+  auto result = std::make_shared<Plan>(plan);
+  for (std::size_t i = 0; i < forms.size(); ++i) {
+    const auto entry = entries_.find(skeleton(forms[i]));
     if (entry == entries_.end()) continue;
-    std::optional<Open> found = entry->second.find_case(to_share(kernel, machine));
-    if (found && can_launch(found->kernel, found->candidate, machine)) kernel = std::move(found->kernel);
+    std::optional<Open> found = entry->second.find_case(forms[i]);
+    if (found && can_launch(found->kernel, found->candidate, machine))
+      result->kernels[i] = std::move(found->kernel);
   }
   return result;
 }

@@ -57,7 +57,11 @@ class KernelMenu {
     /// `kernel` as a case of an open one.
     [[nodiscard]] std::optional<Open> find_case(const Kernel& kernel) const;
   };
-  [[nodiscard]] bool is_settled(const Plan& plan, const Machine& machine);
+  /// `forms` are the kernels of a plan as they are shared.
+  void learn_forms(const std::vector<Kernel>& forms, const Machine& machine);
+  [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms);
+  [[nodiscard]] std::shared_ptr<const Plan> with_open(const Plan& plan, const std::vector<Kernel>& forms,
+                                                      const Machine& machine) const;
 
   std::int64_t plans_ = 0;                          ///< learned from so far
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
