@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "frontend/values/same_bytes.h"
+
 namespace sylvite {
 namespace {
 
@@ -23,11 +25,6 @@ std::uint64_t sample_of(const Tensor& tensor) {
   return hash;
 }
 
-bool are_equal(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.dims() == b.dims() &&
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.byte_size())) == 0;
-}
-
 }  // namespace
 
 void EqualWeights::add(const Tensor& tensor) {
@@ -39,7 +36,7 @@ Tensor EqualWeights::find_or(const Tensor& tensor) const {
   if (tensor.byte_size() == 0 || identities_.contains(tensor.identity())) return tensor;
   const auto [begin, end] = by_sample_.equal_range(sample_of(tensor));
   const auto found =
-      std::find_if(begin, end, [&](const auto& each) { return are_equal(each.second, tensor); });
+      std::find_if(begin, end, [&](const auto& each) { return same_bytes(each.second, tensor); });
   return found == end ? tensor : found->second;
 }
 

@@ -23,17 +23,6 @@ struct Member {
   std::int64_t last_used = 0;
 };
 
-/// What a program that is made while a model runs is made with.
-std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup) {
-  auto quiet = std::make_shared<Setup>(*setup);
-  quiet->config.tune_enabled = false;
-  return quiet;
-}
-
-Chosen choose_known(const Imported& imported) {
-  return choose_candidates(imported);
-}
-
 }  // namespace
 
 struct Family::Rep {
@@ -299,6 +288,16 @@ std::string Family::model_id() const {
 const CompileReport& Family::report() const {
   rep_->count_bytes();
   return rep_->report;
+}
+
+std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup) {
+  auto quiet = std::make_shared<Setup>(*setup);
+  quiet->config.tune_enabled = false;
+  return quiet;
+}
+
+Chosen choose_known(const Imported& imported) {
+  return choose_candidates(imported);
 }
 
 void at_hinted_sizes(const OpenModel& model,

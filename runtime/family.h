@@ -60,6 +60,11 @@ class Family {
   std::unique_ptr<Rep> rep_;
 };
 
+/// The settings for what is made while a model runs: nothing is measured.
+[[nodiscard]] std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup);
+/// A Chooser of stored winners where there are any, else heuristics, with such settings.
+[[nodiscard]] Chosen choose_known(const Imported& imported);
+
 /// Every combination of sizes to be fast at, the first of each symbol first. `visit` gets the model with its share of
 /// what is left of the time to tune, and returns what it used, in seconds. Throws UsageError for more combinations
 /// than compile.sizes_kept.

@@ -12,21 +12,7 @@ struct Tails::Member {
   Background<Family> making;
 };
 
-namespace {
-
-Chosen choose(const Imported& imported) {
-  return choose_candidates(imported);
-}
-
-std::shared_ptr<const Setup> without_tuning(const Setup& setup) {
-  auto quiet = std::make_shared<Setup>(setup);
-  quiet->config.tune_enabled = false;
-  return quiet;
-}
-
-}  // namespace
-
-Tails::Tails(const std::shared_ptr<const Setup>& setup) : setup_(without_tuning(*setup)) {}
+Tails::Tails(const std::shared_ptr<const Setup>& setup) : setup_(without_tuning(setup)) {}
 Tails::~Tails() = default;
 
 std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const ParsedModel>& tail,
@@ -37,7 +23,7 @@ std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const Par
     std::erase_if(members_, [](const auto& each) { return each.first.use_count() == 1; });
     auto member = std::make_unique<Member>([model = open_model(*tail, setup_)](const std::stop_token& stop) {
       Family family(model);
-      (void)family.add(bind_sizes(model, first_sizes(model.parsed.sizes)), choose, stop);
+      (void)family.add(bind_sizes(model, first_sizes(model.parsed.sizes)), choose_known, stop);
       return family;
     });
     found = members_.emplace(tail, std::move(member)).first;

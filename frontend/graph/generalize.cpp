@@ -1,24 +1,18 @@
 #include "frontend/graph/generalize.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
+#include "frontend/values/same_bytes.h"
 
 namespace sylvite {
 namespace {
 
 /// One value, as each of the graphs knows it.
 using Ids = std::vector<ValueId>;
-
-bool same_bytes(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-  return a.data() == b.data() ||
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.byte_size())) == 0;
-}
 
 class Generalizer {
  public:

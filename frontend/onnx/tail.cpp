@@ -3,7 +3,6 @@
 #include <onnx-ml.pb.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -11,6 +10,7 @@
 #include "frontend/onnx/initializer_store.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tensor.h"
+#include "frontend/values/same_bytes.h"
 
 namespace sylvite {
 namespace {
@@ -25,12 +25,6 @@ std::string symbol_name(int symbol) {
 
 std::string sizes_name(const std::string& value) {
   return value + "/sizes";
-}
-
-bool are_equal(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.dims() != b.dims()) return false;
-  return a.data() == b.data() ||
-         std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.byte_size())) == 0;
 }
 
 void declare(onnx::ValueInfoProto& input, const std::string& name, DType dtype) {
@@ -106,7 +100,7 @@ std::optional<TailCall> Tail::call(const std::vector<TailValue>& values) {
     if (rows_.size() >= most_rows) return std::nullopt;
     rows_.push_back(row);
     for (std::size_t i = 0; i < values.size(); ++i)
-      varies_[i] = varies_[i] || (values[i].is_known && !are_equal(values[i].value, first_[i].value));
+      varies_[i] = varies_[i] || (values[i].is_known && !same_bytes(values[i].value, first_[i].value));
     make(values);
   }
   TailCall call{made_, {}};
@@ -166,7 +160,7 @@ bool Tail::fits(const std::vector<TailValue>& values, const std::vector<std::int
   std::map<int, std::int64_t> sizes;
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (forms_[i] == Form::constant) {
-      if (!are_equal(values[i].value, first_[i].value)) return false;
+      if (!same_bytes(values[i].value, first_[i].value)) return false;
       continue;
     }
     const std::size_t end =
