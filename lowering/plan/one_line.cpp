@@ -1,7 +1,6 @@
 #include "lowering/plan/one_line.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "frontend/ops/op_table.h"
 
@@ -70,8 +69,7 @@ std::optional<Kernel> as_one_line(const Kernel& kernel) {
 }
 
 Kernel in_one_line(const Kernel& kernel) {
-  std::optional<Kernel> line = as_one_line(kernel);
-  return line ? std::move(*line) : kernel;
+  return as_one_line(kernel).value_or(kernel);
 }
 
 }  // namespace sylvite
