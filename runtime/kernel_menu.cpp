@@ -6,57 +6,29 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rounding.h"
-#include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/one_line.h"
 #include "lowering/plan/open_kernel.h"
-#include "schedules/cuda/candidate.h"
 #include "schedules/space.h"
 
 namespace sylvite {
 namespace {
 
-BoundSpace default_space(const Kernel& kernel, const Machine& machine) {
-  return spaces_for(kernel, machine).front();
-}
-
-/// Why a kernel cannot be made for the sizes of `open`: a template whose text depends on them, or a schedule that needs
-/// numbers or does not apply. Else it has the space's heuristic `candidate`.
-std::string refusal_of(const Kernel& open, const BoundSpace& space, Candidate& candidate) {
+/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
+/// `open` at its hints, those of `fixed`; `other` is the second of its two cases.
+std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine) {
+  const std::string name = spaces_for(open, machine).front().name;
+  const std::string wanted = spaces_for(fixed, machine).front().name;
+  if (name != wanted)
+    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", name, wanted);
+  const std::optional<Kernel> second = as_case(open, other);
   try {
-    candidate = space.at(space.heuristic);
-    if (cuda_template_of(open, candidate)) return "";
-    Algorithm algorithm = build_algorithm(open, candidate.form);
-    candidate.schedule.apply(algorithm);
+    (void)default_choice(second ? *second : open, machine);
   } catch (const UnsupportedError& error) {
     return error.what();
   } catch (const CompileError& error) {
     return error.what();
   }
   return "";
-}
-
-/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so, and then it
-/// has `candidate`. REQUIRES `open` at its hints, those of `fixed`; `other` is the second of its two cases.
-std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine,
-                    Candidate& candidate) {
-  const BoundSpace space = default_space(open, machine);
-  const std::string wanted = default_space(fixed, machine).name;
-  if (space.name != wanted)
-    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", space.name,
-                       wanted);
-  const std::optional<Kernel> second = as_case(open, other);
-  return refusal_of(second ? *second : open, space, candidate);
-}
-
-/// Whether a case of an open kernel can be launched: templates know it at each size.
-bool can_launch(const Kernel& kernel, const Candidate& candidate, const Machine& machine) {
-  if (!machine.gpu) return true;
-  try {
-    (void)cuda_template_of(kernel, candidate);
-    return true;
-  } catch (const UnsupportedError&) {
-    return false;
-  }
 }
 
 /// Those of `beside`, but the least of each range that somebody gave: of these on, kernels of images shall serve. Equal sizes
@@ -82,6 +54,16 @@ std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine) {
   return forms;
 }
 
+/// An open kernel from its text, as generalize() makes it: without guards, as cases are compared with its bound body.
+Kernel parse_open(const std::string& text) {
+  const Kernel parsed = parse_kernel(text);
+  if (!parsed.open) throw ModelError("not an open kernel");
+  Graph body = *parsed.open;
+  body.symbols = {};
+  body.symbols.table = parsed.open->symbols.table;
+  return make_kernel(body, parsed.input_is_weight);
+}
+
 bool has_images(const Plan& plan) {
   return std::ranges::any_of(plan.buffers,
                              [](const Buffer& buffer) { return buffer.type.layout.channel_block > 1; });
@@ -100,6 +82,21 @@ std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, cons
   return all;
 }
 
+/// Are ranges given? Then kernels for all of them are compiled ahead of runs.
+bool is_given(const ModelSizes& model) {
+  return std::ranges::any_of(model.symbols, [](const SizeSymbol& symbol) {
+    return !symbol.is_guessed && !symbol.range.hints.empty();
+  });
+}
+
+/// Are these sizes to be fast at? Programs for them are built ahead of runs.
+bool is_hinted(const ModelSizes& model, const Sizes& sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (std::ranges::find(model.symbols[i].range.hints, sizes[i]) == model.symbols[i].range.hints.end())
+      return false;
+  return is_given(model);
+}
+
 Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] == 1 && model.symbols[i].range.contains(2)) sizes[i] = 2;
@@ -114,11 +111,10 @@ KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
   return found == seen.end() ? nullptr : &*found;
 }
 
-std::optional<KernelMenu::Open> KernelMenu::Entry::find_case(const Kernel& kernel) const {
-  for (const Open& each : open)
-    if (std::optional<Kernel> found = as_case(each.kernel, kernel))
-      return Open{std::move(*found), each.candidate};
-  return std::nullopt;
+KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) {
+  const auto found =
+      std::ranges::find_if(open, [&](const KernelVariants& each) { return each.has_case(kernel); });
+  return found == open.end() ? nullptr : &*found;
 }
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
@@ -134,7 +130,7 @@ void KernelMenu::learn_forms(const std::vector<Kernel>& forms, const Machine& ma
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
       seen->is_settled = true;
-    } else if (!entry.find_case(kernel)) {
+    } else if (entry.variants_of(kernel) == nullptr) {
       unknown.emplace_back(&entry, Seen{kernel, plans_});
     }
   }
@@ -148,7 +144,7 @@ void KernelMenu::learn_forms(const std::vector<Kernel>& forms, const Machine& ma
 
 bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
-  if (find_case(kernel)) return true;  // one that another kernel of this plan brought
+  if (variants_of(kernel) != nullptr) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
@@ -163,12 +159,11 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const M
     found->second = plan;
     return false;
   }
-  Candidate candidate;
-  const std::string reason = refusal(*closest, other->kernel, kernel, machine, candidate);
+  const std::string reason = refusal(*closest, other->kernel, kernel, machine);
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
-    open.push_back({std::move(*closest), std::move(candidate)});
+    open.emplace_back(std::move(*closest));
   else
     refused[closest->text] = plan;
   return reason.empty();
@@ -179,24 +174,32 @@ void KernelMenu::Entry::forget_before(std::int64_t plan) {
   std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
+void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) {
+  for (const Kernel& kernel : forms)
+    if (KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel))
+      variants->vary(kernel, machine);
+}
+
 bool KernelMenu::is_settled(const std::vector<Kernel>& forms) {
   return std::ranges::all_of(forms, [&](const Kernel& kernel) {
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
-    return (seen != nullptr && seen->is_settled) || entry.find_case(kernel);
+    return (seen != nullptr && seen->is_settled) || entry.variants_of(kernel) != nullptr;
   });
 }
 
 std::shared_ptr<const Plan> KernelMenu::serve(
     const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
+  if (plans_ == 0) restore(model, *plan);
   const std::vector<Kernel> forms = forms_to_share(*plan, machine);
   learn_forms(forms, machine);
   const Sizes beside = sizes_beside(model, sizes);
   // Kernels of images serve one and many; the others are compared where what is one stays one.
   std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);
-  if (!machine.gpu && has_images(*plan)) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
+  const bool serves_images = !machine.gpu && has_images(*plan);
+  if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   for (const Sizes& other : others) {
     for (const Sizes& each : comparisons(model, sizes, other)) {
       if (is_settled(forms)) break;
@@ -208,25 +211,78 @@ std::shared_ptr<const Plan> KernelMenu::serve(
       }
     }
   }
+  if (serves_images && is_given(model) && is_new_) {
+    vary_at_least(model, sizes, machine, lower);
+    if (is_hinted(model, sizes)) vary(forms, machine);
+  }
+  keep();
   return with_open(*plan, forms, machine);
 }
 
+/// Once: kernels that are fast at the least of all sizes.
+void KernelMenu::vary_at_least(const ModelSizes& model, const Sizes& sizes, const Machine& machine,
+                               const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
+  if (std::exchange(is_varied_, true)) return;
+  Sizes least;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SizeSymbol& symbol = model.symbols[i];
+    least.push_back(symbol.is_guessed ? sizes[i] : symbol.range.low);
+  }
+  if (least == sizes) return;
+  try {
+    const std::vector<Kernel> forms = forms_to_share(*lower(least), machine);
+    learn_forms(forms, machine);
+    vary(forms, machine);
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: none at {}: {}", describe(model, least), error.what());
+  }
+}
+
 std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan,
-                                              const Machine& machine) const {
+                                              const Machine& machine) {
   return with_open(*plan, forms_to_share(*plan, machine), machine);
 }
 
 std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::vector<Kernel>& forms,
-                                                  const Machine& machine) const {
+                                                  const Machine& machine) {
   auto result = std::make_shared<Plan>(plan);
   for (std::size_t i = 0; i < forms.size(); ++i) {
     const auto entry = entries_.find(skeleton(forms[i]));
     if (entry == entries_.end()) continue;
-    std::optional<Open> found = entry->second.find_case(forms[i]);
-    if (found && can_launch(found->kernel, found->candidate, machine))
-      result->kernels[i] = std::move(found->kernel);
+    KernelVariants* const variants = entry->second.variants_of(forms[i]);
+    std::optional<Kernel> found = variants == nullptr ? std::nullopt : variants->find_case(forms[i], machine);
+    if (found) result->kernels[i] = std::move(*found);
   }
   return result;
+}
+
+/// What processes before this one had open for the model that has this plan at the first sizes.
+void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
+  if (setup_ == nullptr) return;
+  file_ = MenuFile(*setup_, model, plan);
+  kept_ = file_.load();
+  is_new_ = kept_.empty();
+  try {
+    for (const std::vector<std::string>& texts : kept_) {
+      const Kernel first = parse_open(texts.at(0));
+      KernelVariants variants(first);
+      for (std::size_t i = 1; i < texts.size(); ++i) variants.add(parse_open(texts[i]));
+      entries_[skeleton(first)].open.push_back(std::move(variants));
+    }
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: kernels of other processes cannot be read: {}", error.what());
+  }
+}
+
+void KernelMenu::keep() {
+  if (setup_ == nullptr) return;
+  OpenTexts texts;
+  for (const auto& [name, entry] : entries_)
+    for (const KernelVariants& each : entry.open) texts.push_back(each.texts());
+  std::ranges::sort(texts);
+  if (texts == kept_) return;
+  file_.store(texts);
+  kept_ = std::move(texts);
 }
 
 }  // namespace sylvite

@@ -12,7 +12,8 @@
 
 #include "frontend/onnx/model_sizes.h"
 #include "lowering/plan/plan.h"
-#include "schedules/candidate.h"
+#include "runtime/kernel_variants.h"
+#include "runtime/menu_file.h"
 #include "schedules/machine.h"
 
 namespace sylvite {
@@ -20,11 +21,15 @@ namespace sylvite {
 /// Thread safety: one thread at a time.
 class KernelMenu {
  public:
+  KernelMenu() = default;
+  /// Open kernels are those of processes before this one, and kept for those after it.
+  explicit KernelMenu(std::shared_ptr<const Setup> setup) : setup_(std::move(setup)) {}
+
   /// Looks at a plan, so that kernels which two plans have at different sizes are open. Compiles nothing.
   void learn(const Plan& plan, const Machine& machine);
   /// The plan with open kernels wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan,
-                                                  const Machine& machine) const;
+                                                  const Machine& machine);
   /// Both, and where the plan has kernels of which it is not known what becomes of them at other sizes, it learns from plans
   /// at sizes beside these, too: `lower` makes one. What cannot be lowered there has kernels for these sizes alone.
   [[nodiscard]] std::shared_ptr<const Plan> serve(
@@ -38,15 +43,10 @@ class KernelMenu {
     std::int64_t plan = 0;    ///< number of the latest plan that had it
     bool is_settled = false;  ///< several plans had it, or it may not be open: other sizes tell nothing more
   };
-  /// An open kernel, and what it runs where nothing was measured.
-  struct Open {
-    Kernel kernel;
-    Candidate candidate;
-  };
   /// Kernels of one skeleton.
   struct Entry {
     std::vector<Seen> seen;  ///< of the latest plans
-    std::vector<Open> open;
+    std::vector<KernelVariants> open;
     std::map<std::string, std::int64_t>
         refused;  ///< texts of those that would be, and the plan that asked last
 
@@ -54,16 +54,26 @@ class KernelMenu {
     [[nodiscard]] bool compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
-    /// `kernel` as a case of an open one.
-    [[nodiscard]] std::optional<Open> find_case(const Kernel& kernel) const;
+    /// The open kernels of which `kernel` is a case, or nullptr.
+    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel);
   };
   /// `forms` are the kernels of a plan as they are shared.
   void learn_forms(const std::vector<Kernel>& forms, const Machine& machine);
+  void vary(const std::vector<Kernel>& forms, const Machine& machine);
+  void vary_at_least(const ModelSizes& model, const Sizes& sizes, const Machine& machine,
+                     const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
   [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms);
   [[nodiscard]] std::shared_ptr<const Plan> with_open(const Plan& plan, const std::vector<Kernel>& forms,
-                                                      const Machine& machine) const;
+                                                      const Machine& machine);
+  void restore(const ModelSizes& model, const Plan& plan);
+  void keep();
 
+  std::shared_ptr<const Setup> setup_;  ///< nullptr: nothing is kept
+  MenuFile file_;
+  OpenTexts kept_;
   std::int64_t plans_ = 0;                          ///< learned from so far
+  bool is_new_ = true;                              ///< no process before this one had it
+  bool is_varied_ = false;                          ///< looked at the least sizes
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };
 

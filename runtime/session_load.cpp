@@ -346,7 +346,7 @@ void share_sizes(OpenModel& model) {
   if (model.parsed.sizes.are_fixed()) return;
   model.made = std::make_shared<MadeWeights>();
   if (setup.config.open_kernels != AutoOff::automatic) return;
-  model.menu = std::make_shared<KernelMenu>();
+  model.menu = std::make_shared<KernelMenu>(model.setup);
   model.plans = std::make_shared<SymbolicPlans>(model.parsed.sizes);
 }
 

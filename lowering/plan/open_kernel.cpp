@@ -197,6 +197,13 @@ std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
   return is_equal ? std::optional(std::move(result)) : std::nullopt;
 }
 
+Kernel hinted_here(const Kernel& found) {
+  Graph body = *found.open;
+  std::size_t number = 0;
+  for (auto& [name, info] : body.symbols.table) info.hints = {found.sizes.at(number++)};
+  return make_kernel(body, found.input_is_weight);
+}
+
 std::string classes_text(const Kernel& kernel) {
   std::string text;
   const auto add = [&](Axis axis, std::int64_t extent) {

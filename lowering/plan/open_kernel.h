@@ -27,6 +27,8 @@ enum class Sharing : std::uint8_t {
 
 /// `kernel` as a case of `open`; nullopt when it is none.
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
+/// The open kernel of a case with the case's sizes as its hints, for which schedules are chosen: another kernel for the same sizes.
+[[nodiscard]] Kernel hinted_here(const Kernel& found);
 
 /// What extents may share a kernel: tiles and vectors that fit the least fit all. 1 is by itself, as much is simpler
 /// there; so are extents below 16, which fill no tile.

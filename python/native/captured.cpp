@@ -84,9 +84,9 @@ SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes) {
   return values;
 }
 
-std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const Setup& setup) {
-  const bool opens = setup.config.open_kernels == AutoOff::automatic;
-  return opens && !graph.symbols.empty() ? std::make_unique<KernelMenu>() : nullptr;
+std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const std::shared_ptr<const Setup>& setup) {
+  const bool opens = setup->config.open_kernels == AutoOff::automatic;
+  return opens && !graph.symbols.empty() ? std::make_unique<KernelMenu>(setup) : nullptr;
 }
 
 ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,

@@ -86,7 +86,8 @@ struct ChosenCapture {
 };
 
 /// Kernels for many sizes, of a graph whose sizes are open; nullptr where each size has its own.
-[[nodiscard]] std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const Setup& setup);
+[[nodiscard]] std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph,
+                                                   const std::shared_ptr<const Setup>& setup);
 
 /// Imports and chooses; `parameters` become constants; `menu` may be nullptr. Needs no GIL, as the next. Throws what these throw.
 [[nodiscard]] ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,

@@ -414,7 +414,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     captured->setup = SetupObject::of(setup);
     captured->graph.text = to_text(text);
     read_graph(*captured, inputs, held, symbols);
-    captured->menu = menu_for(captured->graph, *captured->setup);
+    captured->menu = menu_for(captured->graph, captured->setup);
     for (PyObject* result : items_of(results)) captured->results.push_back(read_result(result));
     for (PyObject* write : items_of(writes)) {
       const std::vector<PyObject*> words = items_of(write);

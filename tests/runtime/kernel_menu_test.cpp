@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -120,6 +121,86 @@ TEST_F(KernelMenuTest, LowersEachSizeOnceThoughNothingIsAlikeThere) {
   };
   (void)menu_.serve(model, {20}, loaded(20).plan, setup_->machine, lower);
   EXPECT_EQ(lowered, 1);
+}
+
+/// An image of 64 channels through a window of 3x3 pixels.
+Graph image_graph(std::int64_t size) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 64, size, size}));
+  const ValueId filter = graph.add_constant(sample_tensor(DType::f32, {64, 64, 3, 3}), "filter");
+  const ValueId conv =
+      graph.add(Op::conv, {x, filter},
+                {{"strides", Dims{2, 2}}, {"pads", Dims{1, 1, 1, 1}}, {"dilations", Dims{1, 1}}});
+  graph.outputs = {graph.add(Op::relu, {conv})};
+  return graph;
+}
+
+/// A processor with registers of 16 numbers, whatever this one has.
+Machine wide_machine(Machine machine) {
+  machine.vector_floats = 16;
+  machine.vector_registers = 32;
+  machine.threads = 1;
+  return machine;
+}
+
+/// Tiles of two lines of seven pixels would leave much of eight to their tails.
+TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
+  const Machine machine = wide_machine(setup_->machine);
+  ModelSizes model;
+  model.symbols = {{"size", {16, 640, {56}}}};
+  int lowered = 0;
+  const auto lower = [&](const Sizes& sizes) {
+    ++lowered;
+    return load_graph(image_graph(sizes[0]), setup_).plan;
+  };
+  const auto kernel_at = [&](KernelMenu& menu, std::int64_t size) {
+    const auto plan = load_graph(image_graph(size), setup_).plan;
+    const auto served = menu.serve(model, {size}, plan, machine, lower);
+    return *std::ranges::find(served->kernels, KernelClass::convolution, &Kernel::kind);
+  };
+  KernelMenu menu(setup_);
+  const Kernel first = kernel_at(menu, 56);
+  const Kernel small = kernel_at(menu, 16);
+  ASSERT_NE(first.open, nullptr);
+  ASSERT_NE(small.open, nullptr);
+  EXPECT_NE(small.id, first.id);
+  EXPECT_EQ(kernel_at(menu, 56).id, first.id);
+
+  // A process after this one has the same, in whatever order sizes come.
+  const int before = lowered;
+  KernelMenu later(setup_);
+  (void)kernel_at(later, 56);
+  EXPECT_EQ(kernel_at(later, 16).id, small.id);
+  EXPECT_EQ(kernel_at(later, 56).id, first.id);
+  EXPECT_EQ(lowered, before);
+}
+
+TEST_F(KernelMenuTest, KernelsForSmallImagesComputeAllSizes) {
+  ModelSizes model;
+  model.symbols = {{"size", {16, 640, {56}}}};
+  const auto lower = [&](const Sizes& sizes) { return load_graph(image_graph(sizes[0]), setup_).plan; };
+  KernelMenu menu(setup_);
+  (void)menu.serve(model, {56}, lower({56}), setup_->machine, lower);
+  for (const std::int64_t size : {16, 20, 34, 56, 112}) {
+    Imported imported = load_graph(image_graph(size), setup_);
+    imported.plan = menu.apply(imported.plan, setup_->machine);
+    ASSERT_NE(imported.plan->kernels.at(0).open, nullptr) << size;
+    Built built = build_program(imported, choose_candidates(imported));
+    const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {1, 64, size, size})};
+    expect_near(built.program.run(inputs)[0], interpret(imported.graph, inputs)[0], 1e-3);
+  }
+}
+
+TEST_F(KernelMenuTest, LearnsAnewWhereWhatWasKeptCannotBeRead) {
+  ModelSizes model;
+  model.symbols = {{"rows", {16, 600, {20}}}};
+  const auto lower = [&](const Sizes& sizes) { return loaded(sizes[0]).plan; };
+  const MenuFile file(*setup_, model, *lower({20}));
+  for (const OpenTexts& kept : {OpenTexts{{"nonsense"}}, OpenTexts{{"graph"}, {"", ""}}}) {
+    file.store(kept);
+    KernelMenu menu(setup_);
+    EXPECT_NE(menu.serve(model, {20}, lower({20}), setup_->machine, lower)->kernels[0].open, nullptr);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+#pragma once
+// Kernels for the same range of sizes that are fast at others each: tiles that fit a large image leave much of a small one to
+// their tails.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lowering/plan/kernel.h"
+#include "schedules/candidate.h"
+#include "schedules/machine.h"
+#include "schedules/space.h"
+
+namespace sylvite {
+
+/// What a kernel runs where nothing was measured.
+struct DefaultChoice {
+  Candidate candidate;
+  std::string space;  ///< whose heuristic point it is
+  Point point;
+};
+/// Throws UnsupportedError, CompileError for an open kernel that cannot be made: a template whose text depends on its sizes, or
+/// a schedule that needs numbers or does not apply.
+[[nodiscard]] DefaultChoice default_choice(const Kernel& kernel, const Machine& machine);
+
+/// Thread safety: one thread at a time.
+class KernelVariants {
+ public:
+  explicit KernelVariants(Kernel open);
+
+  [[nodiscard]] bool has_case(const Kernel& kernel) const;
+  /// `kernel` as a case of that which should take the least time; nullopt when it is a case of none, or cannot be launched.
+  [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine);
+  /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there. Is there one more now?
+  bool vary(const Kernel& kernel, const Machine& machine);
+  /// REQUIRES an open kernel that differs in its hints alone.
+  void add(Kernel open) { all_.push_back({std::move(open), {}}); }
+  [[nodiscard]] std::vector<std::string> texts() const;
+
+ private:
+  struct Variant {
+    Kernel kernel;
+    std::optional<DefaultChoice> choice;  ///< once somebody asked
+
+    [[nodiscard]] const DefaultChoice& chosen(const Machine& machine);
+    /// What it should take for a kernel of fixed sizes; nullopt where there is no estimate.
+    [[nodiscard]] std::optional<double> seconds(const Kernel& fixed, const Machine& machine);
+  };
+  [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine);
+
+  std::vector<Variant> all_;  ///< the first of all first
+};
+
+}  // namespace sylvite
