@@ -174,10 +174,18 @@ void KernelMenu::Entry::forget_before(std::int64_t plan) {
   std::erase_if(refused, [&](const auto& each) { return each.second < plan; });
 }
 
+/// Kernels for the sizes of these where each makes all of them faster by a hundredth.
 void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) {
-  for (const Kernel& kernel : forms)
-    if (KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel))
-      variants->vary(kernel, machine);
+  constexpr double part = 0.01;
+  std::vector<std::pair<const Kernel*, KernelVariants*>> cases;
+  double seconds = 0;
+  for (const Kernel& kernel : forms) {
+    KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel);
+    if (variants == nullptr) continue;
+    cases.emplace_back(&kernel, variants);
+    seconds += variants->seconds(kernel, machine);
+  }
+  for (const auto& [kernel, variants] : cases) variants->vary(*kernel, machine, part * seconds);
 }
 
 bool KernelMenu::is_settled(const std::vector<Kernel>& forms) {
@@ -200,18 +208,21 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   if (others[0] != beside) others.push_back(beside);
   const bool serves_images = !machine.gpu && has_images(*plan);
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
+  const bool varies = serves_images && is_given(model) && is_new_;
   for (const Sizes& other : others) {
     for (const Sizes& each : comparisons(model, sizes, other)) {
       if (is_settled(forms)) break;
       try {
-        learn(*lower(each), machine);
+        const std::vector<Kernel> learned = forms_to_share(*lower(each), machine);
+        learn_forms(learned, machine);
+        if (varies) vary(learned, machine);
         break;
       } catch (const Error& error) {
         log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
       }
     }
   }
-  if (serves_images && is_given(model) && is_new_) {
+  if (varies) {
     vary_at_least(model, sizes, machine, lower);
     if (is_hinted(model, sizes)) vary(forms, machine);
   }

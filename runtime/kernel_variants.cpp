@@ -70,26 +70,29 @@ std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Mach
   return result;
 }
 
-bool KernelVariants::vary(const Kernel& kernel, const Machine& machine) {
+double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
+  return best(kernel, machine).seconds(kernel, machine).value_or(0);
+}
+
+void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double least_gain) {
   constexpr std::size_t most = 3;
-  constexpr double clearly = 1.15, least_seconds = 5e-6;
-  if (machine.gpu || all_.size() == most) return false;
+  constexpr double clearly = 1.15;
+  if (all_.size() == most) return;
   Variant& shared = best(kernel, machine);
   Variant own{hinted_here(*as_case(shared.kernel, kernel)), {}};
-  if (own.kernel.text == shared.kernel.text) return false;
+  if (own.kernel.text == shared.kernel.text) return;
   try {
     const std::optional<double> before = shared.seconds(kernel, machine);
     const std::optional<double> after = own.seconds(kernel, machine);
-    if (!before || !after || *before < clearly * *after || *before - *after < least_seconds) return false;
+    if (!before || !after || *before < clearly * *after || *before - *after < least_gain) return;
     log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id, *before * 1e6,
              *after * 1e6, own.kernel.id);
   } catch (const UnsupportedError&) {
-    return false;
+    return;
   } catch (const CompileError&) {
-    return false;
+    return;
   }
   all_.push_back(std::move(own));
-  return true;
 }
 
 std::vector<std::string> KernelVariants::texts() const {

@@ -31,8 +31,10 @@ class KernelVariants {
   [[nodiscard]] bool has_case(const Kernel& kernel) const;
   /// `kernel` as a case of that which should take the least time; nullopt when it is a case of none, or cannot be launched.
   [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine);
-  /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there. Is there one more now?
-  bool vary(const Kernel& kernel, const Machine& machine);
+  /// What it should take there, in seconds; 0 where there is no estimate. REQUIRES a case.
+  [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
+  /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there, and by so many seconds.
+  void vary(const Kernel& kernel, const Machine& machine, double least_gain);
   /// REQUIRES an open kernel that differs in its hints alone.
   void add(Kernel open) { all_.push_back({std::move(open), {}}); }
   [[nodiscard]] std::vector<std::string> texts() const;

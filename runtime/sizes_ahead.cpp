@@ -38,6 +38,18 @@ std::vector<std::int64_t> spread(const SizeRange& range, std::int64_t count) {
   return values;
 }
 
+/// Where equal ones differ: kernels are compared there (KernelMenu), and some are for these sizes.
+Sizes with_equal_apart(const ModelSizes& model, const Sizes& sizes) {
+  Sizes apart = sizes;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SizeSymbol& symbol = model.symbols[i];
+    const auto before = std::count(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), sizes[i]);
+    const std::int64_t size = sizes[i] + before * symbol.range.multiple;
+    if (!symbol.is_guessed && symbol.range.contains(size)) apart[i] = size;
+  }
+  return apart;
+}
+
 }  // namespace
 
 std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
@@ -56,6 +68,7 @@ std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
       all.push_back(sizes);
   };
   add(least);
+  add(with_equal_apart(model, least));
   add(greatest);
   for (const Sizes& others : {first, greatest}) {
     for (std::size_t i = 0; i < first.size(); ++i) {

@@ -25,7 +25,7 @@ TEST(SizesAhead, AreEndsAndBeginningsOfClasses) {
 TEST(SizesAhead, EachSymbolChangesBesideSmallAndLargeOthers) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 8, {1}})};
-  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 8}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 2}, Sizes{1, 8},
+  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{1, 2}, Sizes{4, 8}, Sizes{2, 1}, Sizes{4, 1}, Sizes{1, 8},
                                               Sizes{2, 8}, Sizes{4, 2}));
 }
 
