@@ -2,7 +2,9 @@
 
 #include <onnx-ml.pb.h>
 
+#include <algorithm>
 #include <functional>
+#include <iterator>
 #include <queue>
 #include <set>
 #include <unordered_map>
@@ -14,15 +16,28 @@ namespace {
 
 using ProducerMap = std::unordered_map<std::string, int>;
 
+void collect_names(const onnx::NodeProto& node, std::set<std::string>& names);
+
+/// Those that nothing in the graph binds: a name of its own may be one of an outer graph's as well.
+void collect_outer_names(const onnx::GraphProto& graph, std::set<std::string>& names) {
+  std::set<std::string> read;
+  std::set<std::string> own;
+  for (const onnx::NodeProto& node : graph.node()) {
+    collect_names(node, read);
+    own.insert(node.output().begin(), node.output().end());
+  }
+  for (const onnx::ValueInfoProto& output : graph.output()) read.insert(output.name());
+  for (const onnx::ValueInfoProto& input : graph.input()) own.insert(input.name());
+  for (const onnx::TensorProto& weight : graph.initializer()) own.insert(weight.name());
+  for (const onnx::SparseTensorProto& weight : graph.sparse_initializer()) own.insert(weight.values().name());
+  std::set_difference(read.begin(), read.end(), own.begin(), own.end(), std::inserter(names, names.end()));
+}
+
 void collect_names(const onnx::NodeProto& node, std::set<std::string>& names) {
   names.insert(node.input().begin(), node.input().end());
-  const auto collect_graph = [&](const onnx::GraphProto& graph) {
-    for (const onnx::NodeProto& inner : graph.node()) collect_names(inner, names);
-    for (const onnx::ValueInfoProto& output : graph.output()) names.insert(output.name());
-  };
   for (const onnx::AttributeProto& attribute : node.attribute()) {
-    if (attribute.has_g()) collect_graph(attribute.g());
-    for (const onnx::GraphProto& graph : attribute.graphs()) collect_graph(graph);
+    if (attribute.has_g()) collect_outer_names(attribute.g(), names);
+    for (const onnx::GraphProto& graph : attribute.graphs()) collect_outer_names(graph, names);
   }
 }
 

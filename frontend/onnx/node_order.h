@@ -18,7 +18,7 @@ namespace sylvite {
 /// "operator 'name'", with the first output standing in for a missing name.
 [[nodiscard]] std::string describe_node(const onnx::NodeProto& node);
 
-/// Everything the node and its subgraphs read, names of the subgraphs' own values among them.
+/// Everything the node reads, and what its subgraphs read from outside.
 [[nodiscard]] std::set<std::string> names_read(const onnx::NodeProto& node);
 
 /// The given order where possible. What subgraphs of a node read from outside counts as read by the node.

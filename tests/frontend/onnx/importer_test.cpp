@@ -388,5 +388,22 @@ TEST(OnnxImporterTest, OutputsKeepTheirNames) {
   EXPECT_EQ(imported.value(imported.outputs[1]).name, "b");
 }
 
+/// ONNX wants other names in subgraphs; runtimes take these, and files have them.
+TEST(OnnxImporterTest, ASubgraphMayNameItsValuesAsItsNodeDoes) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2});
+  add_input(graph, "condition", {}, onnx::TensorProto::BOOL);
+  add_output(graph, "y");
+  onnx::NodeProto& node = add_node(graph, "If", {"condition"}, {"y"});
+  onnx::GraphProto& taken = set_graph(node, "then_branch");
+  add_node(taken, "Neg", {"x"}, {"y"});
+  add_output(taken, "y");
+  onnx::GraphProto& other = set_graph(node, "else_branch");
+  add_node(other, "Relu", {"x"}, {"y"});
+  add_output(other, "y");
+  EXPECT_EQ(import_onnx_bytes(model.SerializeAsString(), "").outputs.size(), 1U);
+}
+
 }  // namespace
 }  // namespace sylvite
