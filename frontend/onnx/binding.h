@@ -16,14 +16,16 @@ class TensorProto;
 
 namespace sylvite {
 
-/// What a name of an ONNX graph stands for: at most one of these is set.
+/// What a name of an ONNX graph stands for: at most one of these is set, but for `texts`.
 struct OnnxBinding {
   ValueId value = no_value;
   const onnx::TensorProto* initializer = nullptr;                  ///< becomes a value when first read
   const onnx::SparseTensorProto* sparse = nullptr;                 ///< likewise
   std::shared_ptr<const std::vector<ValueId>> sequence = nullptr;  ///< set for sequences
-  std::shared_ptr<const StringTensor> strings = nullptr;           ///< set for tensors of strings
-  bool is_deferred = false;                                        ///< known only when the model runs
+  std::shared_ptr<const StringTensor> strings = nullptr;           ///< set for known tensors of strings
+  /// Set with `value` for tensors of strings that a run chooses: each element is the place of its text here.
+  std::shared_ptr<const std::vector<std::string>> texts = nullptr;
+  bool is_deferred = false;  ///< known only when the model runs
 
   [[nodiscard]] static OnnxBinding of(ValueId id) {
     OnnxBinding binding;
@@ -35,6 +37,7 @@ struct OnnxBinding {
     binding.is_deferred = true;
     return binding;
   }
+  [[nodiscard]] bool is_tensor() const { return value != no_value && texts == nullptr; }  ///< of numbers
   /// An optional input that a function call leaves out, or an optional without a value.
   [[nodiscard]] bool is_absent() const {
     return value == no_value && initializer == nullptr && sparse == nullptr && sequence == nullptr &&

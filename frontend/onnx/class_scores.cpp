@@ -56,12 +56,7 @@ std::int64_t ClassLabels::count() const {
 void ClassLabels::output(ImportContext& c, Sym index) const {
   if (!c.wants_output(0)) return;
   if (strings_.empty()) return c.output(0, gather(c.builder().integers(numbers_), index, 0));
-  if (!index.is_constant()) c.wait_for_run("gives the names of classes");
-  const Tensor rows = index.constant();
-  StringTensor names{rows.dims(), {}};
-  for (std::int64_t i = 0; i < rows.size(); ++i)
-    names.values.push_back(strings_.at(static_cast<std::size_t>(rows.as_int64(i))));
-  c.output_strings(0, std::move(names));
+  c.output_texts(0, {std::make_shared<const std::vector<std::string>>(strings_), index});
 }
 
 TwoClasses two_classes(Sym score, bool is_share, const std::string& transform) {

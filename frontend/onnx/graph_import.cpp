@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "frontend/graph/copy.h"
 #include "frontend/onnx/given_inputs.h"
+#include "frontend/onnx/moved_strings.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
@@ -198,7 +199,7 @@ OnnxBinding& OnnxGraphImporter::read(OnnxScope& scope, const std::string& name) 
 
 void OnnxGraphImporter::bind_output(OnnxScope& scope, const std::string& name, OnnxBinding binding) {
   // Names of subgraphs and functions repeat, and would only be numbered.
-  const bool is_nameable = scope.is_main() && binding.value != no_value;
+  const bool is_nameable = scope.is_main() && binding.is_tensor();
   if (is_nameable && graph_.value(binding.value).producer != no_node) {
     const std::string automatic = "v" + std::to_string(binding.value);
     if (graph_.value(binding.value).name == automatic) graph_.rename(binding.value, name);
@@ -273,7 +274,7 @@ void OnnxGraphImporter::import_outputs(OnnxScope& scope) {
     OnnxBinding* binding = scope.find(output.name());
     if (binding == nullptr) throw ModelError("nothing produces the model's output '{}'", output.name());
     ValueId id = read(scope, output.name()).value;
-    if (id == no_value) throw UnsupportedError("output '{}' is not a tensor", output.name());
+    if (!binding->is_tensor()) throw UnsupportedError("output '{}' is not a tensor", output.name());
     if (graph_.value(id).name != output.name()) {
       // The value already goes by another name (an input, a constant, a second output): give it one more.
       const TensorType type = graph_.type(id);
@@ -360,6 +361,15 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
     if (!node.output(i).empty()) bind_output(scope, node.output(i), read(body, function.output(i)));
 }
 
+void OnnxGraphImporter::import_operator(const OnnxOp& op, const onnx::NodeProto& node, OnnxScope& scope,
+                                        const OnnxFrame& frame, int opset) {
+  ImportContext context(*this, scope, frame, node, opset);
+  op.import(context);
+  context.check_no_surplus_inputs();
+  // Those of the default domain are what its versions say; other domains gain new ones without a version.
+  if (!op.domain.empty()) context.check_no_surplus_attributes();
+}
+
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
   const std::string description = describe_node(node);
   try {
@@ -378,11 +388,10 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
                              domain == "com.microsoft.nchwc" ? made_for_one_machine : "");
     }
     builder_.set_node_name(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
-    ImportContext context(*this, scope, frame, node, opset);
-    op->import(context);
-    context.check_no_surplus_inputs();
-    // Those of the default domain are what its versions say; other domains gain new ones without a version.
-    if (!domain.empty()) context.check_no_surplus_attributes();
+    if (moves_strings(*this, scope, node))
+      import_moved_strings(*this, scope, frame, node, *op, opset);
+    else
+      import_operator(*op, node, scope, frame, opset);
     if (!is_running()) check_node_count(static_cast<std::int64_t>(graph_.nodes().size()), options_.max_nodes);
     for (const std::string& output : node.output())
       if (!output.empty() && scope.find(output) == nullptr)

@@ -27,6 +27,8 @@ class ValueInfoProto;
 
 namespace sylvite {
 
+struct OnnxOp;
+
 /// What holds while the nodes of one function body, or of the model's own graphs, are imported.
 struct OnnxFrame {
   const OnnxFrame* caller = nullptr;  ///< nullptr for the model itself
@@ -54,8 +56,9 @@ struct DeferredNode {
 struct HostHandover {
   std::string name;
   bool is_sequence = false;
-  std::vector<std::size_t> graph_outputs;  ///< one for a tensor, one per item for a sequence
-  HostValue known;                         ///< when there are no graph_outputs
+  std::vector<std::size_t> graph_outputs;                 ///< one for a tensor, one per item for a sequence
+  HostValue known;                                        ///< when there are no graph_outputs
+  std::shared_ptr<const std::vector<std::string>> texts;  ///< where strings are asked for: see OnnxBinding
 };
 
 /// As the file declares it; of a tensor without its shape.
@@ -102,6 +105,9 @@ class OnnxGraphImporter {
                                            const std::vector<OnnxBinding>& inputs, OnnxScope& outer,
                                            const OnnxFrame& frame);
   void import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);
+  /// The row's import, and that nothing of the node was left aside.
+  void import_operator(const OnnxOp& op, const onnx::NodeProto& node, OnnxScope& scope,
+                       const OnnxFrame& frame, int opset);
   [[nodiscard]] OnnxBinding bind_value(const HostValue& value);  ///< REQUIRES stage running
   [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
 

@@ -66,6 +66,9 @@ class OnnxHostPart final : public HostPart {
     if (part->nodes_.empty() && part->handovers_.empty() && part->expectations_.empty()) return result;
     for (const DeferredNode& node : part->nodes_)
       part->steps_.push_back({describe_node(*node.node), node.reason});
+    for (const HostHandover& handover : part->handovers_)
+      if (handover.texts != nullptr)
+        part->steps_.push_back({fmt::format("'{}'", handover.name), "looks up texts by their numbers"});
     for (const OnnxExpectation& expected : part->expectations_)
       part->steps_.push_back({expected.node, fmt::format("checks what it takes: {}", expected.otherwise)});
     for (const ValueId id : result.graph.inputs) {
@@ -97,7 +100,9 @@ class OnnxHostPart final : public HostPart {
     for (std::size_t i = 0; i < inputs.size(); ++i) values.emplace_back(inputs_[i].name, inputs[i]);
     for (const HostHandover& handover : handovers_)
       values.emplace_back(handover.name, value_of(handover, results));
-    if (run_tail.run && !nodes_.empty())
+    if (nodes_.empty())
+      if (auto outputs = by_name(values)) return std::move(*outputs);
+    if (run_tail.run)
       if (auto outputs = tail_steps_.run(values, evaluation, run_tail)) return std::move(*outputs);
     std::vector<std::string> wanted;
     wanted.reserve(outputs_.size());
@@ -111,6 +116,17 @@ class OnnxHostPart final : public HostPart {
   }
 
  private:
+  /// The outputs where all of them are there.
+  [[nodiscard]] std::optional<std::vector<HostValue>> by_name(const NamedValues& values) const {
+    std::vector<HostValue> made;
+    for (const ModelPort& output : outputs_) {
+      const auto named = std::ranges::find(values, output.name, &NamedValues::value_type::first);
+      if (named == values.end()) return std::nullopt;  // an initializer
+      made.push_back(named->second);
+    }
+    return made;
+  }
+
   [[nodiscard]] std::vector<Tensor> run_static(const std::vector<HostValue>& inputs,
                                                const GraphRunner& run_graph) const {
     if (inputs.size() != inputs_.size())
@@ -136,6 +152,8 @@ class OnnxHostPart final : public HostPart {
   }
 
   static HostValue value_of(const HostHandover& handover, const std::vector<Tensor>& results) {
+    if (handover.texts != nullptr)
+      return HostValue(chosen_strings(*handover.texts, results.at(handover.graph_outputs[0])));
     if (!handover.is_sequence)
       return handover.graph_outputs.empty() ? handover.known
                                             : HostValue(results.at(handover.graph_outputs[0]));
@@ -211,6 +229,7 @@ HostHandover OnnxGraphImporter::hand_over(const std::string& name, const OnnxBin
     for (const ValueId id : *binding.sequence) add_output(id);
   } else if (binding.value != no_value && !graph_.is_constant(binding.value)) {
     add_output(binding.value);
+    handover.texts = binding.texts;
   } else {
     handover.known = value_of(binding);
   }
@@ -227,7 +246,7 @@ Graph OnnxGraphImporter::import_first(std::vector<DeferredNode>& deferred,
     if (scope.find(output.name()) == nullptr)
       throw ModelError("nothing produces the model's output '{}'", output.name());
     const OnnxBinding* binding = scope.find(output.name());
-    is_whole = is_whole && (binding->is_deferred ? false : read(scope, output.name()).value != no_value);
+    is_whole = is_whole && (binding->is_deferred ? false : read(scope, output.name()).is_tensor());
     names.insert(output.name());
   }
   for (const ModelPort& input : free_inputs_) is_whole = is_whole && !scope.find(input.name)->is_deferred;

@@ -3,6 +3,7 @@
 #include <onnx-ml.pb.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "frontend/onnx/graph_import.h"
@@ -43,7 +44,7 @@ bool ImportContext::has_input(int i) {
 Sym ImportContext::input(int i) {
   if (!has_input(i)) throw ModelError("input {} is required", i);
   const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
-  if (binding.value == no_value) {
+  if (!binding.is_tensor()) {
     throw UnsupportedError("input {} ('{}') is {}, expected a tensor of numbers", i, node_.input(i),
                            binding.sequence != nullptr ? "a sequence" : "a tensor of strings");
   }
@@ -278,7 +279,7 @@ std::vector<OnnxBinding> ImportContext::import_subgraph(const onnx::GraphProto& 
 }
 
 Sym ImportContext::symbol(const OnnxBinding& value) {
-  if (value.value == no_value)
+  if (!value.is_tensor())
     throw UnsupportedError("a subgraph gives something else than a tensor of numbers here");
   return {importer_.builder(), value.value};
 }
@@ -301,18 +302,44 @@ std::vector<OnnxExpectation>& ImportContext::expectations() {
 }
 
 bool ImportContext::is_strings(int i) {
-  return has_input(i) && importer_.read(scope_, node_.input(i)).strings != nullptr;
+  if (!has_input(i)) return false;
+  const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
+  return binding.strings != nullptr || binding.texts != nullptr;
 }
 
 const StringTensor& ImportContext::strings(int i) {
   if (!is_strings(i)) throw ModelError("input {} is not a tensor of strings", i);
-  return *importer_.read(scope_, node_.input(i)).strings;
+  const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
+  if (binding.strings == nullptr) {
+    throw NeedsValueError(fmt::format("input {} ('{}') is known only when the model runs", i, node_.input(i)),
+                          fmt::format("reads '{}'", node_.input(i)));
+  }
+  return *binding.strings;
+}
+
+Texts ImportContext::texts(int i) {
+  if (!is_strings(i)) throw ModelError("input {} is not a tensor of strings", i);
+  const OnnxBinding& binding = importer_.read(scope_, node_.input(i));
+  if (binding.texts != nullptr) return {binding.texts, {builder(), binding.value}};
+  const StringTensor& known = *binding.strings;
+  std::vector<std::int64_t> places(known.values.size());
+  std::iota(places.begin(), places.end(), 0);
+  builder().reserve_table({4 * static_cast<std::int64_t>(places.size())});  // a text takes as much
+  return {std::make_shared<const std::vector<std::string>>(known.values),
+          builder().constant(Tensor::of(DType::i64, known.dims, places))};
 }
 
 void ImportContext::output_strings(int i, StringTensor value) {
   if (!wants_output(i)) return;
   importer_.bind_output(scope_, node_.output(i),
                         {.strings = std::make_shared<const StringTensor>(std::move(value))});
+}
+
+void ImportContext::output_texts(int i, const Texts& texts) {
+  if (!wants_output(i)) return;
+  const std::optional<Tensor> places = builder().known(texts.places);
+  if (places) return output_strings(i, chosen_strings(*texts.list, *places));
+  importer_.bind_output(scope_, node_.output(i), {.value = texts.places.id(), .texts = texts.list});
 }
 
 OnnxBinding ImportContext::binding(int i) {

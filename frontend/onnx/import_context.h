@@ -2,6 +2,7 @@
 // What a decomposition of one ONNX operator sees: the node's inputs, attributes and outputs, and the builder.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,6 +38,12 @@ class NeedsValueError : public UnsupportedError {
 
 struct OnnxFrame;
 class OnnxGraphImporter;
+
+/// A tensor of strings: the places (i64) of its elements' texts in a list.
+struct Texts {
+  std::shared_ptr<const std::vector<std::string>> list;
+  Sym places;
+};
 
 /// Lives while one node is imported. Messages need not name the node: the importer puts its name in front of
 /// every error that leaves a decomposition.
@@ -99,8 +106,12 @@ class ImportContext {
 
   // Strings are known while importing, or in host steps.
   [[nodiscard]] bool is_strings(int i);
-  [[nodiscard]] const StringTensor& strings(int i);  ///< throws ModelError when the input is none
+  /// Throws ModelError when the input is none, NeedsValueError when a run chooses them.
+  [[nodiscard]] const StringTensor& strings(int i);
+  [[nodiscard]] Texts texts(int i);  ///< the same, known or not
   void output_strings(int i, StringTensor value);
+  /// Strings that a run may choose. REQUIRES that the places are within the texts.
+  void output_texts(int i, const Texts& texts);
 
   // Whatever a name stands for, passed on without looking: what If, Loop, Identity and optionals do.
   [[nodiscard]] OnnxBinding binding(int i);  ///< absent when not given

@@ -70,7 +70,7 @@ void select_results(ImportContext& c, Sym condition, const std::vector<OnnxBindi
                     const std::vector<OnnxBinding>& other) {
   if (taken.size() != other.size()) throw ModelError("the branches have different numbers of outputs");
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    const bool are_tensors = taken[i].value != no_value && other[i].value != no_value;
+    const bool are_tensors = taken[i].is_tensor() && other[i].is_tensor();
     if (!are_tensors || c.symbol(taken[i]).dtype() != c.symbol(other[i]).dtype() ||
         c.symbol(taken[i]).dims() != c.symbol(other[i]).dims()) {
       wait_for_condition(fmt::format("the branches give output {} different types; input 0", i));
@@ -112,7 +112,7 @@ std::vector<Sym> joined(std::vector<Sym> states, const std::vector<Sym>& slices)
 /// True when the loop is one of the graph, and its results are written: its trips are known and it never stops
 /// early, and what it carries are tensors.
 bool add_known_loop(ImportContext& c, std::int64_t trips, const std::vector<OnnxBinding>& state) {
-  const auto is_tensor = [](const OnnxBinding& binding) { return binding.value != no_value; };
+  const auto is_tensor = [](const OnnxBinding& binding) { return binding.is_tensor(); };
   if (!may_loop(c.builder(), trips) || !c.has_input(0) || !std::ranges::all_of(state, is_tensor))
     return false;
   LoopSpec spec{trips, false, {}};

@@ -75,17 +75,17 @@ void one_hot_encoder(ImportContext& c) {
   if (numbers.empty() == names.empty()) throw ModelError("expected one of cats_int64s and cats_strings");
   const bool gives_zeros = c.integer("zeros", 1) != 0;
   if (numbers.empty()) {
-    const StringTensor& x = c.strings(0);
-    Dims dims = x.dims;
-    dims.push_back(static_cast<std::int64_t>(names.size()));
+    if (!gives_zeros) (void)c.strings(0);  // unknown ones must be refused
+    const Texts x = c.texts(0);
+    const Dims dims{static_cast<std::int64_t>(x.list->size()), static_cast<std::int64_t>(names.size())};
     b.reserve_table(dims);
     std::vector<double> flags;
-    for (const std::string& value : x.values) {
+    for (const std::string& value : *x.list) {
       if (!gives_zeros && std::find(names.begin(), names.end(), value) == names.end())
         throw ModelError("'{}' is no category", value);
       for (const std::string& name : names) flags.push_back(name == value ? 1 : 0);
     }
-    return c.output(b.reals(DType::f32, dims, flags));
+    return c.output(gather(b.reals(DType::f32, dims, flags), x.places, 0));
   }
   if (!gives_zeros) throw UnsupportedError("attribute 'zeros' is 0: unknown categories cannot be refused");
   const Sym x = cast(c.input(0), DType::i64);

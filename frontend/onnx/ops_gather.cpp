@@ -1,7 +1,6 @@
 // Operators that read or write at indices given as data, and orderings.
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -20,23 +19,7 @@ void check_known_indices(ImportContext& c, std::int64_t extent) {
       throw ModelError("index {} is beyond the {} rows of '{}'", index, extent, c.input_name(0));
 }
 
-/// Texts are found by the numbers of their places, gathered in their stead.
-void gather_strings(ImportContext& c) {
-  const StringTensor& table = c.strings(0);
-  const int axis = normalize_axis(c.integer("axis", 0), static_cast<int>(table.dims.size()));
-  check_known_indices(c, table.dims[static_cast<std::size_t>(axis)]);
-  std::vector<std::int64_t> places(table.values.size());
-  std::iota(places.begin(), places.end(), 0);
-  const Sym found = gather(reshape(c.builder().integers(places), table.dims), c.input(1), axis);
-  if (!found.is_constant()) c.wait_for_run("looks up texts");
-  StringTensor result{found.dims(), {}};
-  for (const std::int64_t place : found.constant().view<std::int64_t>())
-    result.values.push_back(table.values[static_cast<std::size_t>(place)]);
-  c.output_strings(0, std::move(result));
-}
-
 void gather_op(ImportContext& c) {
-  if (c.is_strings(0)) return gather_strings(c);
   const Sym x = c.input(0);
   const int axis = normalize_axis(c.integer("axis", 0), x.rank());
   check_known_indices(c, x.dim(axis));

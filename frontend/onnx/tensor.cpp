@@ -251,6 +251,18 @@ Tensor tensor_of_bytes(DType dtype, const Dims& dims, const ExternalData::Bytes&
   return normalized_booleans(wrap_bytes(dtype, dims, bytes.data, bytes.owner));
 }
 
+StringTensor chosen_strings(const std::vector<std::string>& list, const Tensor& places) {
+  StringTensor result{places.dims(), {}};
+  result.values.reserve(static_cast<std::size_t>(places.size()));
+  for (std::int64_t i = 0; i < places.size(); ++i) {
+    const std::int64_t place = places.as_int64(i);
+    if (place < 0 || place >= static_cast<std::int64_t>(list.size()))
+      throw ModelError("text {} of {}", place, list.size());
+    result.values.push_back(list[static_cast<std::size_t>(place)]);
+  }
+  return result;
+}
+
 StringTensor decode_strings(const TensorProto& proto) {
   if (proto.data_type() != TensorProto::STRING) throw ModelError("{} does not hold strings", describe(proto));
   StringTensor result{checked_dims(proto), {proto.string_data().begin(), proto.string_data().end()}};

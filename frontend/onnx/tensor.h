@@ -30,6 +30,9 @@ namespace sylvite {
 /// and 1. REQUIRES as many bytes as the dims need.
 [[nodiscard]] Tensor tensor_of_bytes(DType dtype, const Dims& dims, const ExternalData::Bytes& bytes);
 
+/// The texts of `list` at `places`. Throws ModelError where one is outside.
+[[nodiscard]] StringTensor chosen_strings(const std::vector<std::string>& list, const Tensor& places);
+
 /// As decode_tensor for tensors of strings. Throws ModelError when the tensor holds something else.
 [[nodiscard]] StringTensor decode_strings(const onnx::TensorProto& proto);
 

@@ -1,5 +1,6 @@
 """Cases of ai.onnx.ml for make_contrib_cases.py."""
 import numpy as np
+from onnx import TensorProto, helper
 
 f32 = np.float32
 
@@ -182,6 +183,15 @@ def features():
              default_int64=-7, ml_opset=1)
     yield ml("label_encoder_first_numbers", "LabelEncoder", lambda rng: {"x": np.array([1, 0, 5], np.int64)},
              classes_strings=["a", "b"], default_string="none", ml_opset=1)
+    encoded = dict(keys_int64s=[3, 5, 9], values_floats=[0.5, 1.5, 2.5], default_float=-1.0)
+    yield ml("label_encoder_places", "LabelEncoder", lambda rng: {"x": np.array([[9, 4], [3, -1]], np.int64)}, **encoded)
+    yield ml("label_encoder_far", "LabelEncoder", lambda rng: {"x": np.array([7, 10**12, -10**15, 3], np.int64)},
+             keys_int64s=[10**12, 7, -10**15], values_int64s=[1, 2, 3], default_int64=-4)
+    yield ml("label_encoder_reals", "LabelEncoder", lambda rng: {"x": np.array([0.5, np.nan, -2.0, 0.25, 9.0], f32)},
+             keys_floats=[0.5, -2.0, float("nan"), 0.25], values_int64s=[1, 2, 3, 4], ml_opset=4,
+             default_tensor=helper.make_tensor("default", TensorProto.INT64, [1], [-4]))
+    yield ml("label_encoder_names", "LabelEncoder", lambda rng: {"x": np.array([5, 1, 6], np.int64)}, keys_int64s=[5, 6],
+             values_strings=["five", "six"], default_string="none")
     yield ml("zip_map", "ZipMap", x, classlabels_int64s=[0, 1, 2, 3], expected=lambda i: [i["x"]])
 
 

@@ -118,5 +118,32 @@ TEST(HostPart, RandomNumbersAreDrawnAtEveryRunAndASeedRepeatsThem) {
   EXPECT_EQ(draw(), draw());
 }
 
+/// The label with the larger of two scores, twice as often once it is moved.
+TEST(HostPart, TextsThatARunChoosesAreNumbersUntilTheEnd) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3, 2});
+  for (const char* output : {"label", "again"}) add_output(graph, output);
+  add_node(graph, "ArgMax", {"x"}, {"best"});
+  set_integer(*graph.mutable_node(0), "axis", 1);
+  set_integer(*graph.mutable_node(0), "keepdims", 0);
+  onnx::TensorProto& names = *graph.add_initializer();
+  names.set_name("names");
+  names.set_data_type(onnx::TensorProto::STRING);
+  names.add_dims(2);
+  for (const char* name : {"no", "yes"}) names.add_string_data(name);
+  add_node(graph, "Gather", {"names", "best"}, {"label"});
+  add_node(graph, "Concat", {"label", "label"}, {"again"});
+  set_integer(*graph.mutable_node(2), "axis", 0);
+  const ImportedModel imported_model = imported(model);
+  ASSERT_NE(imported_model.host, nullptr);
+  EXPECT_EQ(imported_model.host->steps().size(), 2U);  // one look-up for each output
+  EXPECT_THAT(imported_model.host->steps()[0].reason, HasSubstr("looks up texts"));
+  const Tensor x = Tensor::of(DType::f32, {3, 2}, std::vector<float>{1, 2, 3, 0, -1, 0});
+  const std::vector<HostValue> outputs = interpret(imported_model, {x});
+  EXPECT_THAT(outputs.at(0).strings().values, ElementsAre("yes", "no", "yes"));
+  EXPECT_THAT(outputs.at(1).strings().values, ElementsAre("yes", "no", "yes", "yes", "no", "yes"));
+}
+
 }  // namespace
 }  // namespace sylvite

@@ -1,0 +1,99 @@
+#include "frontend/onnx/moved_strings.h"
+
+#include <onnx-ml.pb.h>
+
+#include <algorithm>
+#include <set>
+#include <string_view>
+
+#include "frontend/onnx/import_context.h"
+
+namespace sylvite {
+namespace {
+
+/// Their results hold elements of their inputs and nothing else.
+constexpr std::string_view movers[] = {"ArrayFeatureExtractor",
+                                       "Compress",
+                                       "Concat",
+                                       "DepthToSpace",
+                                       "Expand",
+                                       "Flatten",
+                                       "Gather",
+                                       "GatherElements",
+                                       "GatherND",
+                                       "Reshape",
+                                       "ReverseSequence",
+                                       "Scatter",
+                                       "ScatterElements",
+                                       "ScatterND",
+                                       "Slice",
+                                       "SpaceToDepth",
+                                       "Split",
+                                       "Squeeze",
+                                       "Tile",
+                                       "Transpose",
+                                       "Unsqueeze",
+                                       "Where"};
+
+/// Their results say how many elements there are.
+constexpr std::string_view measures[] = {"Shape", "Size"};
+
+bool is_measure(const onnx::NodeProto& node) {
+  return std::ranges::find(measures, node.op_type()) != std::end(measures);
+}
+
+/// Texts of all inputs in one list, and inputs bound to places in it.
+class PlacedTexts {
+ public:
+  PlacedTexts(OnnxGraphImporter& importer, OnnxScope& outer) : importer_(importer), scope_(&outer) {}
+
+  void add(ImportContext& given, int i, const std::string& name) {
+    if (!names_.insert(name).second) return;
+    const Texts texts = given.texts(i);
+    const auto before = static_cast<double>(list_.size());
+    list_.insert(list_.end(), texts.list->begin(), texts.list->end());
+    importer_.builder().reserve_table({4 * static_cast<std::int64_t>(texts.list->size())});
+    scope_.bind(name, OnnxBinding::of((before > 0 ? texts.places + before : texts.places).id()));
+  }
+  [[nodiscard]] OnnxScope& scope() { return scope_; }
+  [[nodiscard]] Texts at(const std::string& output) {
+    if (shared_ == nullptr) shared_ = std::make_shared<const std::vector<std::string>>(std::move(list_));
+    return {shared_, {importer_.builder(), importer_.read(scope_, output).value}};
+  }
+
+ private:
+  OnnxGraphImporter& importer_;
+  OnnxScope scope_;
+  std::set<std::string> names_;
+  std::vector<std::string> list_;
+  std::shared_ptr<const std::vector<std::string>> shared_;
+};
+
+}  // namespace
+
+bool moves_strings(OnnxGraphImporter& importer, OnnxScope& scope, const onnx::NodeProto& node) {
+  if (std::ranges::find(movers, node.op_type()) == std::end(movers) && !is_measure(node)) return false;
+  return std::ranges::any_of(node.input(), [&](const std::string& name) {
+    if (name.empty()) return false;
+    const OnnxBinding& binding = importer.read(scope, name);
+    return binding.strings != nullptr || binding.texts != nullptr;
+  });
+}
+
+void import_moved_strings(OnnxGraphImporter& importer, OnnxScope& scope, const OnnxFrame& frame,
+                          const onnx::NodeProto& node, const OnnxOp& op, int opset) {
+  ImportContext outer(importer, scope, frame, node, opset);
+  PlacedTexts placed(importer, scope);
+  for (int i = 0; i < node.input_size(); ++i)
+    if (outer.is_strings(i)) placed.add(outer, i, node.input(i));
+  importer.import_operator(op, node, placed.scope(), frame, opset);
+  for (int i = 0; i < node.output_size(); ++i) {
+    if (!outer.wants_output(i)) continue;
+    if (is_measure(node))
+      importer.bind_output(scope, node.output(i), importer.read(placed.scope(), node.output(i)));
+    else
+      outer.output_texts(i, placed.at(node.output(i)));
+  }
+}
+
+}  // namespace sylvite
