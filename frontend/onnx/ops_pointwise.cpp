@@ -1,6 +1,10 @@
 // Arithmetic, comparison, logic and casts.
 
+#include <onnx-ml.pb.h>
+
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.h"
@@ -88,8 +92,47 @@ Sym convert(ImportContext& c, Sym x, DType to) {
   return c.integer("saturate", 1) != 0 ? cast(saturated(x, to), to) : cast(x, to);
 }
 
+/// Each text as a number, by C's rules.
+void numbers_of_texts(ImportContext& c, DType to) {
+  const Texts texts = c.texts(0);
+  Tensor table(to, {static_cast<std::int64_t>(texts.list->size())});
+  for (std::int64_t i = 0; i < table.size(); ++i) {
+    const std::string& text = (*texts.list)[static_cast<std::size_t>(i)];
+    char* end = nullptr;
+    if (is_float(to))
+      table.set_double(i, std::strtod(text.c_str(), &end));
+    else
+      table.set_int64(i, std::strtoll(text.c_str(), &end, 10));
+    if (text.empty() || *end != '\0') throw ModelError("'{}' is no number", text);
+  }
+  c.output(gather(c.builder().constant(table), texts.places, 0));
+}
+
+/// Floats with as many digits as tell them apart for people: 8, doubles 17.
+std::string text_of(const Tensor& x, std::int64_t i) {
+  if (!is_float(x.dtype())) return std::to_string(x.as_int64(i));
+  const double number = x.as_double(i);
+  if (std::isnan(number)) return "NaN";
+  if (std::isinf(number)) return number < 0 ? "-INF" : "INF";
+  return x.dtype() == DType::f64 ? fmt::format("{:.17g}", number) : fmt::format("{:.8g}", number);
+}
+
+void write_numbers(ImportContext& c) {
+  if (!c.builder().known(c.input(0))) c.wait_for_run("writes numbers as texts");
+  const Tensor x = c.constant(0);
+  c.builder().reserve_table({4 * x.size()});
+  StringTensor result{x.dims(), {}};
+  for (std::int64_t i = 0; i < x.size(); ++i) result.values.push_back(text_of(x, i));
+  c.output_strings(0, std::move(result));
+}
+
 void cast_op(ImportContext& c) {
-  c.output(convert(c, c.input(0), dtype_of_onnx(static_cast<int>(c.required_integer("to")))));
+  const auto to = static_cast<int>(c.required_integer("to"));
+  const bool gives_texts = to == onnx::TensorProto::STRING;
+  if (c.is_strings(0))
+    return gives_texts ? c.output_texts(0, c.texts(0)) : numbers_of_texts(c, dtype_of_onnx(to));
+  if (gives_texts) return write_numbers(c);
+  c.output(convert(c, c.input(0), dtype_of_onnx(to)));
 }
 
 void cast_like(ImportContext& c) {

@@ -2,15 +2,18 @@
 // outside.
 
 #include <algorithm>
-#include <cctype>
+#include <bit>
+#include <clocale>
+#include <cwctype>
 #include <map>
 #include <numeric>
-#include <regex>
+#include <optional>
 #include <set>
 #include <span>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/text_pattern.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/ops/infer.h"
 
@@ -116,13 +119,19 @@ void string_split(ImportContext& c) {
   c.output(1, c.builder().constant(Tensor::of(DType::i64, x.dims, counts)));
 }
 
-/// ASCII letters only: other letters need a locale, which a model should not depend on.
-std::string change_case(std::string text, const std::string& action) {
-  for (char& letter : text) {
-    if (action == "LOWER") letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-    if (action == "UPPER") letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+/// Letters of all scripts, each to one letter, by no language's own rules.
+std::string change_case(const std::string& text, const std::string& action) {
+  if (action == "NONE") return text;
+  static const locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  std::wstring changed = to_letters(text);
+  for (wchar_t& letter : changed) {
+    const auto given = std::bit_cast<wint_t>(letter);
+    if (letters == nullptr && given >= 0x80) continue;  // a system without it has ASCII alone
+    const wint_t lower = letters == nullptr ? std::towlower(given) : towlower_l(given, letters);
+    const wint_t upper = letters == nullptr ? std::towupper(given) : towupper_l(given, letters);
+    letter = static_cast<wchar_t>(action == "LOWER" ? lower : upper);
   }
-  return text;
+  return to_bytes(changed);
 }
 
 void string_normalizer(ImportContext& c) {
@@ -142,58 +151,122 @@ void string_normalizer(ImportContext& c) {
   c.output_strings(0, std::move(result));
 }
 
-/// The length of a pattern once repeats in braces are written out; not exact where it is malformed.
-std::int64_t written_out_length(const std::string& pattern) {
-  constexpr std::int64_t most = std::int64_t{1} << 30;
-  std::vector<std::int64_t> groups{0};  // their lengths up to here, those that are open
-  std::int64_t last = 0;                // what a repeat would repeat
-  for (std::size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] == '(') {
-      groups.push_back(0);
-    } else if (pattern[i] == ')' && groups.size() > 1) {
-      last = groups.back() + 2;
-      groups.pop_back();
-      groups.back() = std::min(groups.back() + last, most);
-    } else if (pattern[i] == '{') {
-      std::int64_t repeats = 1;
-      std::int64_t number = 0;
-      for (++i; i < pattern.size() && pattern[i] != '}'; ++i) {
-        const bool is_digit = std::isdigit(static_cast<unsigned char>(pattern[i])) != 0;
-        number = is_digit ? std::min(number * 10 + (pattern[i] - '0'), most) : 0;
-        repeats = std::max(repeats, number);
-      }
-      groups.back() = std::min(groups.back() + last * (repeats - 1), most);
-      last = std::min(last * repeats, most);
-    } else {
-      if (pattern[i] == '\\') ++i;
-      last = 1;
-      groups.back() = std::min(groups.back() + 1, most);
-    }
-  }
-  return std::accumulate(groups.begin(), groups.end(), std::int64_t{0});
+void regex_full_match(ImportContext& c) {
+  const StringTensor& x = c.strings(0);
+  const TextPattern pattern(c.string("pattern", ""),
+                            static_cast<std::int64_t>(characters_of(x) + x.values.size()));
+  Tensor result(DType::boolean, x.dims);
+  for (std::int64_t i = 0; i < result.size(); ++i)
+    result.set_int64(i, pattern.is_whole(to_letters(x.values[static_cast<std::size_t>(i)])) ? 1 : 0);
+  c.output(c.builder().constant(result));
 }
 
-/// The matcher that takes time in proportion to the text and the pattern, whatever they are.
-void regex_full_match(ImportContext& c) {
-  constexpr std::int64_t most_work = 10'000'000;
+/// Each letter, without what lies between.
+std::vector<std::wstring> letters_of(const std::wstring& text) {
+  std::vector<std::wstring> tokens;
+  for (const wchar_t letter : text) tokens.emplace_back(1, letter);
+  return tokens;
+}
+
+/// What matches; behind a match that is too short the search goes on at its second letter.
+std::vector<std::wstring> matches_in(const std::wstring& text, const TextPattern& pattern,
+                                     std::size_t least) {
+  std::vector<std::wstring> tokens;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto found = pattern.find(text, at);
+    if (!found) break;
+    const auto [start, length] = *found;
+    const bool counts = length >= least;
+    if (counts) tokens.push_back(text.substr(start, length));
+    at = counts ? start + length : start + 1;
+  }
+  return tokens;
+}
+
+/// What lies between matches.
+std::vector<std::wstring> parts_between(const std::wstring& text, const TextPattern& separator,
+                                        std::size_t least) {
+  std::vector<std::wstring> tokens;
+  const auto add = [&](std::size_t from, std::size_t to) {
+    if (to - from >= least) tokens.push_back(text.substr(from, to - from));
+  };
+  std::size_t from = 0;
+  while (from < text.size()) {
+    const auto found = separator.find(text, from);
+    if (!found) break;
+    const auto [start, length] = *found;
+    add(from, start);
+    from = start + std::max<std::size_t>(length, 1);
+  }
+  if (from < text.size()) add(from, text.size());
+  return tokens;
+}
+
+/// How a Tokenizer of com.microsoft cuts texts: into letters, by separators in turn, or into what matches.
+class TokenRule {
+ public:
+  TokenRule(ImportContext& c, std::int64_t letters) {
+    const std::vector<std::string> separators = c.strings("separators");
+    const std::string expression = c.string("tokenexp", "");
+    const std::int64_t least = c.integer("mincharnum", 1);
+    if (least < 1) throw ModelError("mincharnum is {}, expected at least 1", least);
+    if (separators.empty() == expression.empty()) throw ModelError("expected one of separators and tokenexp");
+    least_ = static_cast<std::size_t>(least);
+    is_of_letters_ = separators.size() == 1 && separators[0].empty();
+    if (is_of_letters_) return;
+    for (const std::string& separator : separators) separators_.emplace_back(separator, letters);
+    if (!expression.empty()) tokens_.emplace(expression, letters);
+  }
+
+  [[nodiscard]] std::vector<std::wstring> cut(const std::wstring& text) const {
+    if (is_of_letters_) return letters_of(text);
+    if (tokens_) return matches_in(text, *tokens_, least_);
+    std::vector<std::wstring> parts{text};
+    for (const TextPattern& separator : separators_) {
+      std::vector<std::wstring> smaller;
+      for (const std::wstring& part : parts)
+        for (std::wstring& piece : parts_between(part, separator, least_))
+          smaller.push_back(std::move(piece));
+      parts = std::move(smaller);
+    }
+    return parts;
+  }
+
+ private:
+  std::size_t least_ = 1;
+  bool is_of_letters_ = false;
+  std::vector<TextPattern> separators_;
+  std::optional<TextPattern> tokens_;
+};
+
+/// A new last axis of tokens; short rows are padded. With marks each row begins with byte 2 and ends with byte 3.
+void tokenizer(ImportContext& c) {
   const StringTensor& x = c.strings(0);
-  const std::string pattern = c.string("pattern", "");
-  if (pattern.size() > 1000) throw UnsupportedError("a pattern of {} characters", pattern.size());
-  const std::int64_t length = written_out_length(pattern);
-  const auto characters = static_cast<std::int64_t>(characters_of(x) + x.values.size());
-  if (length > 10'000 || length * characters > most_work) {
-    throw UnsupportedError("a pattern of {} characters, repeats written out, over {} characters of text",
-                           length, characters);
+  if (x.dims.empty() || x.dims.size() > 2)
+    throw ModelError("the input has {} dims, expected 1 or 2", x.dims.size());
+  const bool has_marks = c.integer("mark", 0) != 0;
+  const std::string padding = c.string("pad_value", "");
+  const TokenRule rule(c, static_cast<std::int64_t>(characters_of(x) + x.values.size()));
+  std::vector<std::vector<std::string>> rows;
+  std::size_t width = 0;
+  for (const std::string& text : x.values) {
+    std::vector<std::string>& row = rows.emplace_back();
+    for (const std::wstring& token : rule.cut(to_letters(text))) row.push_back(to_bytes(token));
+    width = std::max(width, row.size());
   }
-  try {
-    const std::regex regex(pattern, std::regex::ECMAScript | std::regex_constants::__polynomial);
-    Tensor result(DType::boolean, x.dims);
-    for (std::int64_t i = 0; i < result.size(); ++i)
-      result.set_int64(i, std::regex_match(x.values[static_cast<std::size_t>(i)], regex) ? 1 : 0);
-    c.output(c.builder().constant(result));
-  } catch (const std::regex_error& error) {
-    throw UnsupportedError("pattern '{}': {}", pattern, error.what());
+  if (width > 0 && has_marks) width += 2;
+  StringTensor tokens{x.dims, {}};
+  tokens.dims.push_back(static_cast<std::int64_t>(width));
+  reserve_strings(c, tokens.dims, characters_of(x) + padding.size() * width * rows.size());
+  for (std::vector<std::string>& row : rows) {
+    if (has_marks && width > 0) {
+      row.insert(row.begin(), "\x02");
+      row.emplace_back("\x03");
+    }
+    row.resize(width, padding);
+    tokens.values.insert(tokens.values.end(), row.begin(), row.end());
   }
+  c.output_strings(0, std::move(tokens));
 }
 
 /// Words of the pool have numbers; all other words have this one.
@@ -328,6 +401,7 @@ const OnnxOp rows[] = {
     {"StringConcat", 20, string_concat},
     {"StringNormalizer", 10, string_normalizer},
     {"StringSplit", 20, string_split},
+    {"Tokenizer", 1, tokenizer, "com.microsoft"},
     {"TfIdfVectorizer", 9, tf_idf_vectorizer},
 };
 

@@ -1,9 +1,21 @@
-"""Cases of strings for make_contrib_cases.py: texts that are moved and looked up."""
+"""Cases of strings for make_contrib_cases.py: tokens, texts that are moved, looked up, written and read."""
 import numpy as np
+
+f32 = np.float32
 
 
 def standard(name, op, inputs, outputs=("y",), **more):
     return dict(name=name, op=op, inputs=inputs, outputs=outputs, domain="", **more)
+
+
+def tokens():
+    texts = lambda rng: {"x": np.array(["the cat, the hat", "", "caf\u00e9 na\u00efve; ok", "a"])}
+    yield dict(name="tokenizer_letters", op="Tokenizer", inputs=texts, separators=[""], pad_value="#", mincharnum=1, mark=1)
+    yield dict(name="tokenizer_separators", op="Tokenizer", inputs=texts, separators=[" ", "[,;]"], pad_value="#", mincharnum=1,
+               mark=0)
+    yield dict(name="tokenizer_least", op="Tokenizer", inputs=texts, separators=[" "], pad_value="", mincharnum=3, mark=1)
+    yield dict(name="tokenizer_matches", op="Tokenizer", inputs=lambda rng: {"x": texts(rng)["x"].reshape(2, 2)},
+               tokenexp="[a-z\u00e9]+", pad_value="#", mincharnum=2, mark=0)
 
 
 def moved():
@@ -20,6 +32,14 @@ def moved():
                inputs=lambda rng: {"x": np.array([["no", "yes", "maybe"]]), "i": np.array([1, 0, 2, 1], np.int64)})
 
 
+def casts():
+    string = 8
+    yield standard("strings_to_floats", "Cast", lambda rng: {"x": np.array(["1.5", "-2e3", "NaN"])}, to=1)
+    yield standard("strings_to_integers", "Cast", lambda rng: {"x": np.array(["15", "-2"])}, to=7)
+    yield standard("strings_of_floats", "Cast", lambda rng: {"x": np.array([1.5, -2e20, 0.1, np.nan], f32)}, to=string)
+    yield standard("strings_of_integers", "Cast", lambda rng: {"x": np.array([15, -2], np.int64)}, to=string)
+
+
 def cases():
-    for family in (moved,):
+    for family in (tokens, moved, casts):
         yield from family()

@@ -1,0 +1,31 @@
+#pragma once
+// Regular expressions of models over texts in UTF-8: letters are code points.
+
+#include <cstdint>
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace sylvite {
+
+/// Code points; a byte that is no UTF-8 becomes a number of its own, which to_bytes turns back.
+[[nodiscard]] std::wstring to_letters(std::string_view text);
+[[nodiscard]] std::string to_bytes(std::wstring_view letters);
+
+/// Takes time in proportion to the text and the pattern, whatever they are.
+class TextPattern {
+ public:
+  /// For so many letters of text in all. Throws UnsupportedError for a pattern that is malformed, or too long for them.
+  TextPattern(const std::string& pattern, std::int64_t letters);
+  [[nodiscard]] bool is_whole(const std::wstring& text) const;
+  /// Where the first match at or behind `from` begins, and its length.
+  [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> find(const std::wstring& text,
+                                                                        std::size_t from) const;
+
+ private:
+  std::wregex regex_;
+};
+
+}  // namespace sylvite
