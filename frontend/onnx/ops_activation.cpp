@@ -126,18 +126,49 @@ void hardmax(ImportContext& c) {
   c.output(reshape(cast(apply(Op::equal, position, best), x.dtype()), dims));
 }
 
+/// Of the first versions of ONNX, when operators were tried out; runtimes still take them.
+void affine(ImportContext& c) {
+  c.output(c.input(0) * c.real("alpha", 1) + c.real("beta", 0));
+}
+
+void scale(ImportContext& c) {
+  c.output(c.input(0) * c.real("scale", 1));
+}
+
+void scaled_tanh(ImportContext& c) {
+  c.output(apply(Op::tanh, c.input(0) * c.real("beta", 1)) * c.real("alpha", 1));
+}
+
+void parametric_softplus(ImportContext& c) {
+  c.output(apply(Op::softplus, c.input(0) * c.real("beta", 1)) * c.real("alpha", 1));
+}
+
+/// A factor for all channels, and a bias for each.
+void image_scaler(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::vector<double> bias = c.reals("bias");
+  if (x.rank() != 4 || static_cast<std::int64_t>(bias.size()) != x.dim(1))
+    throw ModelError("bias has {} elements, expected one per channel", bias.size());
+  c.output(x * c.real("scale", 1) + c.builder().reals(x.dtype(), {x.dim(1), 1, 1}, bias));
+}
+
 const OnnxOp rows[] = {
+    {"Affine", 1, affine},
     {"Celu", 12, celu},
     {"Elu", 6, elu},
     {"Gelu", 20, gelu},
     {"Hardmax", 1, hardmax},
     {"HardSigmoid", 6, hard_sigmoid},
     {"HardSwish", 14, unary<Op::hard_swish>},
+    {"ImageScaler", 1, image_scaler},
     {"LeakyRelu", 6, leaky_relu},
     {"LogSoftmax", 1, softmax_op<Op::log_softmax>},
     {"Mish", 18, mish},
+    {"ParametricSoftplus", 1, parametric_softplus},
     {"PRelu", 7, prelu},
     {"Relu", 6, unary<Op::relu>},
+    {"Scale", 1, scale},
+    {"ScaledTanh", 1, scaled_tanh},
     {"Selu", 6, selu},
     {"Shrink", 9, shrink},
     {"Sigmoid", 6, unary<Op::sigmoid>},

@@ -87,6 +87,52 @@ void matmul_bits(ImportContext& c) {
   c.output(bias ? y + bias : y);
 }
 
+/// The numbers that codes of 4 bits stand for, as bitsandbytes has them: floats of 4 bits, and those of equal shares of a
+/// normal distribution.
+constexpr float four_bit_floats[] = {
+    0.0F,  5.208333333e-3F,  0.66666667F,  1.0F,  0.33333333F,  0.5F,  0.16666667F,  0.25F,
+    -0.0F, -5.208333333e-3F, -0.66666667F, -1.0F, -0.33333333F, -0.5F, -0.16666667F, -0.25F};
+constexpr float normal_shares[] = {
+    -1.0F,       -0.69619280F, -0.52507305F, -0.39491749F, -0.28444138F, -0.18477343F, -0.09105004F, 0.0F,
+    0.07958030F, 0.16093020F,  0.24611230F,  0.33791524F,  0.44070983F,  0.56261700F,  0.72295684F,  1.0F};
+
+/// W [columns, depth] of codes, the first in the higher bits, with a scale for each block of all of them.
+Tensor decoded(const Tensor& codes, const Tensor& scales, DType dtype, const Packing& p, const float* table) {
+  Tensor w(dtype, {p.columns, p.depth});
+  for (std::int64_t i = 0; i < w.size(); ++i) {
+    const std::int64_t byte = codes.as_int64(i / 2);
+    const auto code = static_cast<std::size_t>((i % 2 == 0 ? byte >> 4 : byte) & 15);
+    w.set_double(i, static_cast<double>(table[code]) * scales.as_double(i / p.block));
+  }
+  return w;
+}
+
+/// Weights by bitsandbytes become floats here: their codes are no multiples of a step.
+void matmul_codes(ImportContext& c) {
+  if (c.integer("training_mode", 0) != 0)
+    throw UnsupportedError("attribute 'training_mode' is supported as 0 only");
+  if (c.integer("transB", 1) != 1) throw UnsupportedError("attribute 'transB' is supported as 1 only");
+  Packing p;
+  p.columns = c.required_integer("N");
+  p.depth = c.required_integer("K");
+  p.block = c.required_integer("block_size");
+  const std::int64_t kind = c.required_integer("quant_type");
+  if (kind != 0 && kind != 1) throw ModelError("quant_type is {}, expected 0 or 1", kind);
+  check_blocks(p.bits, p.block);
+  const Sym a = c.input(0);
+  if (p.columns < 1 || a.rank() < 1 || a.dim(-1) != p.depth)
+    throw ModelError("A has {} columns, expected K, which is {}", a.rank() < 1 ? 0 : a.dim(-1), p.depth);
+  const std::int64_t count = checked_product({p.columns, p.depth}, "B");
+  const Tensor codes = c.constant(1);
+  const Tensor scales = c.constant(2);
+  if (codes.size() != ceil_div(count, 2) || scales.size() != ceil_div(count, p.block))
+    throw ModelError("B has {} bytes and {} scales, expected {} and {}", codes.size(), scales.size(),
+                     ceil_div(count, 2), ceil_div(count, p.block));
+  const Sym w =
+      c.builder().constant(decoded(codes, scales, a.dtype(), p, kind == 0 ? four_bit_floats : normal_shares));
+  c.output(matmul(a, transpose(w, {1, 0})));
+}
+
 /// Rows of a table whose elements are packed, or of a type of their own. Rows beyond it are 0.
 void gather_blocks(ImportContext& c) {
   const Sym data = c.input(0);
@@ -135,6 +181,7 @@ void gather_blocks(ImportContext& c) {
 
 const OnnxOp rows[] = {
     {"GatherBlockQuantized", 1, gather_blocks, domain},
+    {"MatMulBnb4", 1, matmul_codes, domain},
     {"MatMulNBits", 1, matmul_bits, domain},
 };
 

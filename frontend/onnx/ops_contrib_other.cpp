@@ -1,6 +1,7 @@
 // Operators of com.microsoft that the default domain has as well, and small ones of its own.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -43,12 +44,81 @@ void inverse(ImportContext& c) {
   c.output(reshape(slice(x, 2, n, 2 * n), a.dims()));
 }
 
+/// Distances of all rows of a from all rows of b. Of few features the differences are exact; of more a product has them, as
+/// ONNX Runtime does.
+void distances(ImportContext& c) {
+  constexpr std::int64_t few = 32;
+  const Sym a = c.input(0);
+  const Sym b = c.input(1);
+  const std::string metric = c.string("metric", "sqeuclidean");
+  if (metric != "euclidean" && metric != "sqeuclidean")
+    throw UnsupportedError("metric '{}' is not supported", metric);
+  if (a.rank() != 2 || b.rank() != 2 || a.dim(1) != b.dim(1))
+    throw ModelError("the inputs are {} and {}, expected matrices of as many columns", a.rank(), b.rank());
+  Sym square;
+  if (a.dim(1) <= few) {
+    const Sym difference = unsqueeze(a, {1}) - unsqueeze(b, {0});
+    square = reduce(Op::reduce_sum, difference * difference, {2}, false);
+  } else {
+    const Sym left = reduce(Op::reduce_sum, a * a, {1});
+    const Sym right = transpose(reduce(Op::reduce_sum, b * b, {1}), {1, 0});
+    square = apply(Op::maximum, left + right - matmul(a, transpose(b, {1, 0})) * 2.0, 0.0);
+  }
+  c.output(metric == "euclidean" ? apply(Op::sqrt, square) : square);
+}
+
+/// All windows of an axis, along a new last axis.
+void unfold_tensor(ImportContext& c) {
+  const Sym x = c.input(0);
+  const int axis = normalize_axis(c.integer("dim", -1), x.rank());
+  const std::int64_t size = c.required_integer("size");
+  const std::int64_t step = c.integer("step", 1);
+  if (size < 1 || step < 1 || size > x.dim(axis))
+    throw ModelError("windows of {} by steps of {} over {} elements", size, step, x.dim(axis));
+  GraphBuilder& b = c.builder();
+  const std::int64_t count = (x.dim(axis) - size) / step + 1;
+  b.reserve_table({count, size});
+  const Sym places =
+      b.iota(DType::i64, {count, 1}, 0) * static_cast<double>(step) + b.iota(DType::i64, {size}, 0);
+  std::vector<std::int64_t> order = all_axes(x.rank() + 1);
+  order.erase(order.begin() + axis + 1);
+  order.push_back(axis + 1);
+  c.output(transpose(gather(x, places, axis), order));
+}
+
+/// No token may be chosen that would end a sequence of as many tokens as were there before.
+void block_repeats(ImportContext& c) {
+  const Sym ids = c.input(0);
+  const Sym scores = c.input(1);
+  const std::int64_t n = c.required_integer("ngram_size");
+  if (n < 1 || ids.rank() != 2 || scores.rank() != 2 || ids.dim(0) != scores.dim(0))
+    throw ModelError("ngram_size, tokens and scores do not fit");
+  const std::int64_t starts = ids.dim(1) + 1 - n;
+  if (starts < 1) return c.output(scores);
+  GraphBuilder& b = c.builder();
+  Sym is_repeat = b.filled(DType::boolean, {ids.dim(0), starts}, 1);
+  for (std::int64_t i = 0; i + 1 < n; ++i) {
+    is_repeat =
+        apply(Op::logical_and, is_repeat,
+              apply(Op::equal, slice(ids, 1, i, i + starts), slice(ids, 1, starts + i, starts + i + 1)));
+  }
+  const Sym last = slice(ids, 1, n - 1, n - 1 + starts);
+  const Sym hits = b.add(Op::scatter_elements,
+                         {b.filled(scores.dtype(), scores.dims(), 0), last, cast(is_repeat, scores.dtype())},
+                         {{"axis", std::int64_t{1}}, {"reduction", std::string("max")}});
+  c.output(where(apply(Op::greater, hits, 0.0), -std::numeric_limits<double>::infinity(), scores));
+}
+
 /// Those that mean what the default domain's do.
 constexpr std::string_view shared[] = {"DequantizeLinear", "GatherND", "GridSample", "Pad",
                                        "QuantizeLinear",   "Trilu"};
 
 std::vector<OnnxOp> make_rows() {
-  std::vector<OnnxOp> rows{{"ExpandDims", 1, expand_dims, domain}, {"Inverse", 1, inverse, domain}};
+  std::vector<OnnxOp> rows{{"CDist", 1, distances, domain},
+                           {"ExpandDims", 1, expand_dims, domain},
+                           {"Inverse", 1, inverse, domain},
+                           {"NGramRepeatBlock", 1, block_repeats, domain},
+                           {"UnfoldTensor", 1, unfold_tensor, domain}};
   for (const auto family : {onnx_gather_ops(), onnx_quantization_ops(), onnx_resize_ops(), onnx_shape_ops()})
     for (const OnnxOp& op : family)
       if (op.domain.empty() && std::find(std::begin(shared), std::end(shared), op.name) != std::end(shared))

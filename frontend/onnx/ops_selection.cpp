@@ -211,6 +211,16 @@ SamplePoints sample_points(Sym start, Sym length, std::int64_t bins, std::int64_
           where(is_inside, 1.0 - share, zero), where(is_inside, share, zero)};
 }
 
+/// Of images with channels last: [regions, rows, columns, channels] at rows and columns of each region.
+Sym pixels_of(Sym image, Sym batch, Sym row, Sym column) {
+  const Dims grid{batch.dim(0), row.dim(1), column.dim(1), 1};
+  const Sym index =
+      concat({broadcast_to(reshape(cast(batch, DType::i64), {batch.dim(0), 1, 1, 1}), grid),
+              broadcast_to(unsqueeze(row, {2, 3}), grid), broadcast_to(unsqueeze(column, {1, 3}), grid)},
+             3);
+  return image.builder().add(Op::gather_nd, {image, index});
+}
+
 struct RoiSettings {
   std::int64_t height, width;
   double scale;
@@ -233,14 +243,9 @@ Sym align_regions(Sym x, Sym rois, Sym batch, const RoiSettings& s, std::int64_t
   const SamplePoints y = sample_points(corner[1], height, s.height, rows, x.dim(2));
   const SamplePoints xs = sample_points(corner[0], width, s.width, columns, x.dim(3));
   const Sym image = transpose(x, {0, 2, 3, 1});
-  const Dims grid{regions, s.height * rows, s.width * columns, 1};
   const auto corner_values = [&](Sym row, Sym column, Sym row_share, Sym column_share) {
-    const Sym index =
-        concat({broadcast_to(reshape(cast(batch, DType::i64), {regions, 1, 1, 1}), grid),
-                broadcast_to(unsqueeze(row, {2, 3}), grid), broadcast_to(unsqueeze(column, {1, 3}), grid)},
-               3);
-    const Sym values = x.builder().add(Op::gather_nd, {image, index});
-    return values * unsqueeze(row_share, {2, 3}) * unsqueeze(column_share, {1, 3});
+    return pixels_of(image, batch, row, column) * unsqueeze(row_share, {2, 3}) *
+           unsqueeze(column_share, {1, 3});
   };
   const Op fold = s.takes_largest ? Op::maximum : Op::add;
   const Sym top = apply(fold, corner_values(y.low, xs.low, y.low_share, xs.low_share),
@@ -292,7 +297,112 @@ void roi_align(ImportContext& c) {
                      : align_adaptively(c, x, rois, batch, settings));
 }
 
+/// Pixels of an axis of each region, the first and the last at its ends; its centre where one is asked for.
+Sym crop_points(Sym start, Sym end, std::int64_t count, std::int64_t extent) {
+  const auto last = static_cast<double>(extent - 1);
+  if (count == 1) return unsqueeze((start + end) * 0.5 * last, {1});
+  const Sym step = (end - start) * last / static_cast<double>(count - 1);
+  return unsqueeze(start * last, {1}) +
+         start.builder().iota(start.dtype(), {count}, 0) * unsqueeze(step, {1});
+}
+
+/// Regions given as shares of the image, resized to one size; what lies outside is attribute extrapolation_value.
+void crop_and_resize(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym rois = c.input(1);
+  const std::vector<std::int64_t> size = c.constant_integers(3);
+  if (x.rank() != 4 || rois.rank() != 2 || rois.dim(1) != 4 || c.input(2).dims() != Dims{rois.dim(0)})
+    throw ModelError("the image, regions and batch indices do not fit");
+  if (size.size() != 2 || size[0] < 1 || size[1] < 1)
+    throw ModelError("crop_size must be two positive numbers");
+  const std::string mode = c.string("mode", "bilinear");
+  if (mode != "bilinear" && mode != "nearest")
+    throw ModelError("mode is '{}', expected bilinear or nearest", mode);
+  const auto corner = [&](int i) { return squeeze(slice(rois, 1, i, i + 1), {1}); };
+  const Sym image = transpose(x, {0, 2, 3, 1});
+  const std::array<Sym, 2> at{crop_points(corner(0), corner(2), size[0], x.dim(2)),
+                              crop_points(corner(1), corner(3), size[1], x.dim(3))};
+  std::array<Sym, 2> is_inside;
+  std::array<Sym, 2> low;
+  std::array<Sym, 2> share;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const auto last = static_cast<double>(x.dim(2 + static_cast<int>(i)) - 1);
+    is_inside[i] =
+        apply(Op::logical_and, apply(Op::greater_equal, at[i], 0.0), apply(Op::less_equal, at[i], last));
+    const Sym clamped = apply(Op::minimum, apply(Op::maximum, at[i], 0.0), last);
+    low[i] = apply(Op::floor, mode == "nearest" ? clamped + 0.5 : clamped);
+    share[i] = clamped - low[i];
+  }
+  const auto place = [&](std::size_t i, double step) {
+    const auto last = static_cast<double>(x.dim(2 + static_cast<int>(i)) - 1);
+    return cast(apply(Op::minimum, low[i] + step, last), DType::i64);
+  };
+  const auto row = [&](double step) {
+    const Sym left = pixels_of(image, c.input(2), place(0, step), place(1, 0));
+    if (mode == "nearest") return left;
+    const Sym right = pixels_of(image, c.input(2), place(0, step), place(1, 1));
+    return left + (right - left) * unsqueeze(share[1], {1, 3});
+  };
+  Sym y = row(0);
+  if (mode == "bilinear") y = y + (row(1) - y) * unsqueeze(share[0], {2, 3});
+  const Sym is_within =
+      apply(Op::logical_and, unsqueeze(is_inside[0], {2, 3}), unsqueeze(is_inside[1], {1, 3}));
+  c.output(transpose(where(is_within, y, c.real("extrapolation_value", 0)), {0, 3, 1, 2}));
+}
+
+/// Where the bins of regions begin and end along an axis of the image: [regions, bins] each.
+struct BinEnds {
+  Sym start, end;
+  /// [regions, bins, extent]: which pixels are in which bins.
+  [[nodiscard]] Sym members(std::int64_t extent) const {
+    const Sym pixel = start.builder().iota(start.dtype(), {extent}, 0);
+    return apply(Op::logical_and, apply(Op::greater_equal, pixel, unsqueeze(start, {-1})),
+                 apply(Op::less, pixel, unsqueeze(end, {-1})));
+  }
+};
+
+BinEnds whole_bins(Sym first, Sym last, std::int64_t bins, std::int64_t extent) {
+  const auto nearest = [](Sym v) { return apply(Op::sign, v) * apply(Op::floor, apply(Op::abs, v) + 0.5); };
+  const Sym start = unsqueeze(nearest(first), {1});
+  const Sym length = apply(Op::maximum, unsqueeze(nearest(last), {1}) - start + 1.0, 1.0);
+  const Sym size = length / static_cast<double>(bins);
+  const Sym bin = start.builder().iota(start.dtype(), {bins}, 0);
+  const auto within = [&](Sym v) {
+    return apply(Op::minimum, apply(Op::maximum, v + start, 0.0), static_cast<double>(extent));
+  };
+  return {within(apply(Op::floor, bin * size)), within(apply(Op::ceil, (bin + 1.0) * size))};
+}
+
+/// The largest pixel of each bin of regions [regions, (image, left, top, right, bottom)]; 0 where a bin is empty.
+void max_roi_pool(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym rois = c.input(1);
+  const std::vector<std::int64_t> bins = c.integers("pooled_shape");
+  const double scale = c.real("spatial_scale", 1);
+  if (x.rank() != 4 || rois.rank() != 2 || rois.dim(1) != 5)
+    throw ModelError("the image and regions do not fit");
+  if (bins.size() != 2 || bins[0] < 1 || bins[1] < 1)
+    throw ModelError("pooled_shape must be two positive numbers");
+  const auto column = [&](int i) { return squeeze(slice(rois, 1, i, i + 1), {1}); };
+  const BinEnds rows = whole_bins(column(2) * scale, column(4) * scale, bins[0], x.dim(2));
+  const BinEnds columns = whole_bins(column(1) * scale, column(3) * scale, bins[1], x.dim(3));
+  constexpr double none = -std::numeric_limits<double>::infinity();
+  const Sym images = gather(x, cast(column(0), DType::i64), 0);
+  const Sym wide =
+      reduce(Op::reduce_max,
+             where(unsqueeze(columns.members(x.dim(3)), {1, 2}), unsqueeze(images, {3}), none), {4}, false);
+  const Sym largest = reduce(
+      Op::reduce_max,
+      where(unsqueeze(rows.members(x.dim(2)), {1, 3}), unsqueeze(transpose(wide, {0, 1, 3, 2}), {2}), none),
+      {4}, false);
+  const Sym is_empty = apply(Op::logical_or, unsqueeze(apply(Op::less_equal, rows.end, rows.start), {1, 3}),
+                             unsqueeze(apply(Op::less_equal, columns.end, columns.start), {1, 2}));
+  c.output(where(is_empty, 0.0, largest));
+}
+
 const OnnxOp rows[] = {
+    {"CropAndResize", 1, crop_and_resize, "com.microsoft"},
+    {"MaxRoiPool", 1, max_roi_pool},
     {"NonMaxSuppression", 10, non_max_suppression},
     {"RoiAlign", 10, roi_align},
     {"Unique", 11, unique},

@@ -322,9 +322,25 @@ void center_crop_pad(ImportContext& c) {
   c.output(x);
 }
 
+/// Of the first versions of ONNX: an image without its borders, or a part of it from their corner on.
+void crop(ImportContext& c) {
+  const Sym x = c.input(0);
+  const std::vector<std::int64_t> border = c.integers("border");
+  const std::vector<std::int64_t> size = c.integers("scale");
+  if (x.rank() != 4 || border.size() != 4 || (!size.empty() && size.size() != 2))
+    throw ModelError("attribute 'border' or 'scale' does not fit an image");
+  const std::int64_t bottom = size.empty() ? x.dim(2) - border[3] : border[1] + size[0];
+  const std::int64_t right = size.empty() ? x.dim(3) - border[2] : border[0] + size[1];
+  if (border[0] < 0 || border[1] < 0 || bottom < border[1] || right < border[0] || bottom > x.dim(2) ||
+      right > x.dim(3))
+    throw ModelError("the part to keep is outside of the image");
+  c.output(slice(slice(x, 2, border[1], bottom), 3, border[0], right));
+}
+
 const OnnxOp rows[] = {
     {"CenterCropPad", 18, center_crop_pad},
     {"Concat", 4, concat_op},
+    {"Crop", 1, crop},
     {"DepthToSpace", 1, depth_to_space},
     {"Expand", 8, expand},
     {"Flatten", 1, flatten},

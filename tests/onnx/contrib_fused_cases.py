@@ -168,6 +168,15 @@ def shapes():
     yield dict(name="inverse", op="Inverse", inputs=lambda rng: {"x": floats(rng, 2, 5, 5)}, tolerances={"atol": 1e-4})
     yield dict(name="inverse_pivot", op="Inverse", inputs={"x": np.array([[0, 2, 1], [1, 0, 3], [4, 1, 0]], f32)},
                tolerances={"atol": 1e-6})
+    for metric in ("euclidean", "sqeuclidean"):
+        for width in (5, 40):
+            yield dict(name=f"distances_{metric}_{width}", op="CDist", metric=metric, tolerances={"atol": 1e-4},
+                       inputs=lambda rng, width=width: {"a": floats(rng, 4, width), "b": floats(rng, 6, width)})
+    yield dict(name="unfold", op="UnfoldTensor", inputs=lambda rng: {"x": floats(rng, 2, 9, 3)}, dim=1, size=4, step=2)
+    yield dict(name="unfold_last", op="UnfoldTensor", inputs=lambda rng: {"x": floats(rng, 2, 5)}, size=2)
+    for n in (1, 2, 3):
+        yield dict(name=f"repeats_{n}", op="NGramRepeatBlock", ngram_size=n,
+                   inputs=lambda rng: {"ids": np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4]], np.int64), "scores": floats(rng, 2, 6)})
     parts = lambda z: np.stack([z.real, z.imag], -1).astype(f32)
     yield dict(name="rfft", op="Rfft", inputs=lambda rng: {"x": floats(rng, 3, 8)}, onesided=1, normalized=0, signal_ndim=1,
                expected=lambda i: [parts(np.fft.rfft(i["x"]))], tolerances={"atol": 1e-5})
@@ -176,6 +185,34 @@ def shapes():
                expected=lambda i: [np.fft.irfft(i["x"][..., 0] + 1j * i["x"][..., 1]).astype(f32)])
 
 
+def regions():
+    boxes = np.array([[0.13, 0.2, 0.7, 0.9], [-0.2, 0, 1.1, 1], [0.9, 0.9, 0.1, 0.1]], f32)
+    crop = lambda h, w: lambda rng: {"x": floats(rng, 2, 3, 6, 8), "rois": boxes, "batch": np.array([1, 0, 1], np.int32),
+                                     "size": np.array([h, w], np.int32)}
+    for mode in ("bilinear", "nearest"):
+        yield dict(name=f"crop_{mode}", op="CropAndResize", inputs=crop(4, 5), weights=("size",), mode=mode,
+                   extrapolation_value=7.0, tolerances={"atol": 1e-5})
+    yield dict(name="crop_centre", op="CropAndResize", inputs=crop(1, 3), weights=("size",), tolerances={"atol": 1e-5})
+    pooled = np.array([[0, 1, 2, 6, 7], [1, 0, 0, 15, 11], [0, 3, 3, 3, 3], [1, 14, 10, 40, 30]], f32)
+    yield dict(name="max_roi_pool", op="MaxRoiPool", domain="", pooled_shape=[3, 4], spatial_scale=0.5,
+               inputs=lambda rng: {"x": floats(rng, 2, 3, 6, 8), "rois": pooled})
+
+
+def of_first_versions():
+    """ONNX Runtime takes them up to opset 9 only."""
+    def former(op, expected, name=None, **attributes):
+        return dict(name="former_" + (name or op.lower()), op=op, domain="", inputs=lambda rng: {"x": floats(rng, 2, 3, 6, 5)},
+                    expected=lambda i: [expected(i["x"]).astype(f32)], **attributes)
+    bias = np.array([1, -1, 2], f32).reshape(3, 1, 1)
+    yield former("Affine", lambda x: 0.5 * x + 2, alpha=0.5, beta=2.0)
+    yield former("Crop", lambda x: x[:, :, 2:6, 1:4], border=[1, 2, 1, 0])
+    yield former("Crop", lambda x: x[:, :, 2:5, 1:3], name="crop_part", border=[1, 2, 0, 0], scale=[3, 2])
+    yield former("ImageScaler", lambda x: x / 2 + bias, scale=0.5, bias=bias.flatten().tolist())
+    yield former("ParametricSoftplus", lambda x: np.log1p(np.exp(2 * x)) / 2, alpha=0.5, beta=2.0)
+    yield former("Scale", lambda x: 3 * x, scale=3.0)
+    yield former("ScaledTanh", lambda x: 1.5 * np.tanh(x / 2), alpha=1.5, beta=0.5)
+
+
 def cases():
-    for family in (activations, products, convolutions, normalizations, shapes):
+    for family in (activations, products, convolutions, normalizations, shapes, regions, of_first_versions):
         yield from family()

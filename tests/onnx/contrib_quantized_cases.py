@@ -126,6 +126,11 @@ def blocks():
                     "scales": rng.uniform(0.01, 0.05, (6, count)).astype(dtype), "zero": packed[zero or "none"], "g_idx": None,
                     "bias": floats(rng, 6) if bias else None}
         return make
+    for kind, name in ((0, "floats"), (1, "normal")):
+        codes = lambda rng: {"a": floats(rng, 2, 3, 64), "b": numbers(rng, u8, 64 * 6 // 2),
+                             "scales": rng.uniform(0.1, 2, 64 * 6 // 32).astype(f32)}
+        yield dict(name=f"matmul_codes_{name}", op="MatMulBnb4", K=64, N=6, block_size=32, quant_type=kind, inputs=codes,
+                   weights=("b", "scales"), tolerances={"atol": 1e-5})
     for bits in (4, 8):
         for depth, block, zero in ((32, 16, ""), (64, 32, "packed"), (40, 32, "packed"), (128, 128, "float"), (48, 16, "packed")):
             if bits == 8 and zero == "float":
