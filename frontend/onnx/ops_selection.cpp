@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <span>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -19,11 +21,11 @@ struct Box {
   [[nodiscard]] double area() const { return (y2 - y1) * (x2 - x1); }
 };
 
-Box box_of(const std::vector<double>& numbers, std::size_t at, bool is_center) {
-  const double a = numbers[at];
-  const double b = numbers[at + 1];
-  const double c = numbers[at + 2];
-  const double d = numbers[at + 3];
+Box box_of(std::span<const float, 4> numbers, bool is_center) {
+  const double a = numbers[0];
+  const double b = numbers[1];
+  const double c = numbers[2];
+  const double d = numbers[3];
   if (is_center) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};  // x, y, width, height
   return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
 }
@@ -37,27 +39,41 @@ bool overlaps(const Box& a, const Box& b, double threshold) {
   return joined > 0 && shared / joined > threshold;
 }
 
-/// Of one batch and class: the boxes kept, best first.
-std::vector<std::int64_t> keep_best(GraphBuilder& builder, const std::vector<Box>& boxes,
-                                    const double* scores, std::int64_t most, double overlap,
-                                    double least_score) {
-  std::vector<std::int64_t> order;
-  for (std::size_t i = 0; i < boxes.size(); ++i)
-    if (scores[i] > least_score) order.push_back(static_cast<std::int64_t>(i));
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return scores[a] > scores[b]; });
-  std::vector<std::int64_t> kept;
-  for (const std::int64_t candidate : order) {
-    if (static_cast<std::int64_t>(kept.size()) >= most) break;
-    builder.charge(0, 16 * static_cast<std::int64_t>(kept.size()));
-    const bool is_covered = std::any_of(kept.begin(), kept.end(), [&](std::int64_t better) {
-      return overlaps(boxes[static_cast<std::size_t>(candidate)], boxes[static_cast<std::size_t>(better)],
-                      overlap);
-    });
-    if (!is_covered) kept.push_back(candidate);
+/// What is kept of the boxes of an image, at most `most` of a class.
+struct BoxRule {
+  std::int64_t most;
+  double overlap, least_score;
+  bool is_center;
+
+  /// Of one batch and class: the boxes kept, best first. `boxes` has four numbers for each score. Few of many are kept as a
+  /// rule, so that a heap gives the next best instead of a sort.
+  [[nodiscard]] std::vector<std::int64_t> keep_best(GraphBuilder& builder, std::span<const float> boxes,
+                                                    std::span<const float> scores) const {
+    std::vector<std::int64_t> left;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+      if (static_cast<double>(scores[i]) > least_score) left.push_back(static_cast<std::int64_t>(i));
+    const auto is_worse = [&](std::int64_t a, std::int64_t b) {
+      const float first = scores[static_cast<std::size_t>(a)];
+      const float second = scores[static_cast<std::size_t>(b)];
+      return first != second ? first < second : a > b;
+    };
+    std::make_heap(left.begin(), left.end(), is_worse);
+    std::vector<std::int64_t> kept;
+    std::vector<Box> kept_boxes;
+    while (!left.empty() && static_cast<std::int64_t>(kept.size()) < most) {
+      std::pop_heap(left.begin(), left.end(), is_worse);
+      const std::int64_t candidate = left.back();
+      left.pop_back();
+      builder.charge(0, 16 * static_cast<std::int64_t>(kept.size()));
+      const Box box = box_of(boxes.subspan(static_cast<std::size_t>(candidate) * 4).first<4>(), is_center);
+      if (std::ranges::any_of(kept_boxes, [&](const Box& better) { return overlaps(box, better, overlap); }))
+        continue;
+      kept.push_back(candidate);
+      kept_boxes.push_back(box);
+    }
+    return kept;
   }
-  return kept;
-}
+};
 
 void non_max_suppression(ImportContext& c) {
   const Dims box_dims = c.input(0).dims();
@@ -67,22 +83,23 @@ void non_max_suppression(ImportContext& c) {
     throw ModelError("the boxes [{}] and scores [{}] do not fit", fmt::join(box_dims, ","),
                      fmt::join(score_dims, ","));
   }
-  const std::vector<double> numbers = c.constant_reals(0);
-  const std::vector<double> scores = c.constant_reals(1);
-  const std::int64_t most = c.has_input(2) ? c.constant_integer(2) : 0;
-  const double overlap = c.has_input(3) ? c.constant_real(3) : 0;
-  const double least = c.has_input(4) ? c.constant_real(4) : -std::numeric_limits<double>::infinity();
-  const bool is_center = c.integer("center_point_box", 0) != 0;
+  const Tensor boxes = c.constant(0);
+  const Tensor scores = c.constant(1);
+  if (boxes.dtype() != DType::f32 || scores.dtype() != DType::f32)
+    throw ModelError("boxes of {} and scores of {}, expected f32", dtype_name(boxes.dtype()),
+                     dtype_name(scores.dtype()));
+  const BoxRule rule{c.has_input(2) ? c.constant_integer(2) : 0, c.has_input(3) ? c.constant_real(3) : 0,
+                     c.has_input(4) ? c.constant_real(4) : -std::numeric_limits<double>::infinity(),
+                     c.integer("center_point_box", 0) != 0};
   const auto count = static_cast<std::size_t>(box_dims[1]);
   std::vector<std::int64_t> selected;
   for (std::int64_t batch = 0; batch < box_dims[0]; ++batch) {
-    std::vector<Box> boxes;
-    boxes.reserve(count);
-    for (std::size_t i = 0; i < count; ++i)
-      boxes.push_back(box_of(numbers, (static_cast<std::size_t>(batch) * count + i) * 4, is_center));
+    const auto own_boxes =
+        boxes.view<float>().subspan(static_cast<std::size_t>(batch) * count * 4, count * 4);
     for (std::int64_t kind = 0; kind < score_dims[1]; ++kind) {
-      const double* row = scores.data() + static_cast<std::size_t>(batch * score_dims[1] + kind) * count;
-      for (const std::int64_t box : keep_best(c.builder(), boxes, row, most, overlap, least))
+      const auto row = static_cast<std::size_t>(batch * score_dims[1] + kind);
+      for (const std::int64_t box :
+           rule.keep_best(c.builder(), own_boxes, scores.view<float>().subspan(row * count, count)))
         selected.insert(selected.end(), {batch, kind, box});
     }
   }

@@ -49,9 +49,9 @@ void real_dft(ImportContext& c) {
   c.output(is_inverse ? squeeze(y, {-1}) : y);
 }
 
-/// Inputs: signal [B, n, 1 or 2], frame_step, window, frame_length.
+/// Inputs: signal [B, n, 1 or 2], or [B, n] as runtimes take it, frame_step, window, frame_length.
 void stft(ImportContext& c) {
-  const Sym x = c.input(0);
+  const Sym x = c.input(0).rank() == 2 ? unsqueeze(c.input(0), {2}) : c.input(0);
   const std::int64_t step = c.constant_integer(1);
   const Sym window = c.optional(2);
   std::int64_t length = window ? window.size() : x.dim(1);
