@@ -54,6 +54,8 @@ FrontendOptions frontend_options(const Setup& setup) {
   FrontendOptions options;
   options.quantize = precision == Precision::int8_dynamic;
   options.integers = !setup.machine.gpu;
+  options.widen_f16 = !setup.machine.gpu && precision != Precision::f16;
+  options.widen_bf16 = !setup.machine.gpu && !setup.machine.bf16_products && !setup.machine.amx;
   if (precision == Precision::f16) options.narrow = DType::f16;
   if (stores_bf16(setup)) options.narrow = DType::bf16;
   options.narrow_options = {.keep_wide = keeps_wide(setup), .mixed_products = !setup.machine.gpu};

@@ -11,6 +11,12 @@ using Options = FrontendOptions;
 // Folding and clean-up come first so that patterns see one spelling, and again to sweep up after them. Patterns
 // know constants by more digits than narrow ones have: precision comes last.
 constexpr Pass<Options> table[] = {
+    {"widen_f16", [](const Options& options) { return options.widen_f16; },
+     [](const Graph& graph, const Options&) { return widen_halves(graph, DType::f16); },
+     "values that the model stores as f16 are f32 between its inputs and outputs"},
+    {"widen_bf16", [](const Options& options) { return options.widen_bf16; },
+     [](const Graph& graph, const Options&) { return widen_halves(graph, DType::bf16); },
+     "the same of bf16, where nothing multiplies it"},
     {"integer_products", [](const Options& options) { return options.integers; }, plain<integer_products>,
      "matmuls and convolutions of dequantised values multiply integers", has<Op::matmul, Op::conv>},
     {"pool_steps", [](const Options& options) { return options.integers; }, plain<pool_steps>,

@@ -12,6 +12,8 @@
 
 namespace sylvite {
 
+/// `half`: f16 or bf16.
+[[nodiscard]] Graph widen_halves(const Graph& graph, DType half);
 [[nodiscard]] Graph integer_products(const Graph& graph);
 [[nodiscard]] Graph pool_steps(const Graph& graph);
 [[nodiscard]] Graph fold_constants(const Graph& graph);
@@ -34,6 +36,8 @@ namespace sylvite {
 /// What the passes are told of the precision.
 struct FrontendOptions {
   bool quantize = false;         ///< products with constants are made of 8-bit integers
+  bool widen_f16 = false;        ///< what models store as f16 is computed and kept in f32
+  bool widen_bf16 = false;       ///< the same of bf16
   bool integers = true;          ///< products of what 8-bit integers stand for are made of these
   std::optional<DType> narrow;   ///< what f32 values are stored as: bf16 or f16; nothing: f32
   NarrowOptions narrow_options;  ///< with `narrow`

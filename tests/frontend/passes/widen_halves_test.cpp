@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/passes/pass_list.h"
+#include "frontend/values/same_bytes.h"
+#include "sylvite/graph_text.h"
+#include "tests/frontend/ops/run_op.h"
+
+namespace sylvite {
+namespace {
+
+/// The element type of the value of that name; f64 when there is none.
+DType type_of(const Graph& graph, const std::string& name) {
+  const auto found = std::ranges::find(graph.values(), name, &Value::name);
+  return found == graph.values().end() ? DType::f64 : found->type.dtype;
+}
+
+TEST(WidenHalves, ComputesInF32BetweenTheModelsEdges) {
+  const Graph graph = parse_graph(R"(graph g(%x: f16[2,3]) {
+    %w = constant f16[3,2] {0.5, -2.0, 3.0, 1.0, 0.25, 4.0}
+    %m: f16[2,2] = matmul(%x, %w)
+    %r: f16[2,2] = relu(%m)
+    %y: f16[4] = reshape(%r) {shape=[4]}
+    return %y
+  })");
+  const Graph wide = widen_halves(graph, DType::f16);
+  verify(wide);
+  EXPECT_EQ(wide.type(wide.inputs[0]).dtype, DType::f16);
+  EXPECT_EQ(wide.type(wide.outputs[0]).dtype, DType::f16);
+  EXPECT_EQ(type_of(wide, "m"), DType::f32);
+  EXPECT_EQ(type_of(wide, "r"), DType::f32);
+  Tensor x(DType::f16, {2, 3});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i) - 2);
+  EXPECT_TRUE(same_bytes(interpret(graph, {x})[0], interpret(wide, {x})[0]));
+}
+
+TEST(WidenHalves, CachesStayAsTheyAreGiven) {
+  const Graph graph = parse_graph(R"(graph g(%past: f16[1,4], %x: f16[1,4]) {
+    %n: f16[1,4] = tanh(%x)
+    %present: f16[2,4] = concat(%past, %n) {axis=0}
+    %s: f16[1,4] = reduce_sum(%present) {axes=[0]}
+    return %present, %s
+  })");
+  const Graph wide = widen_halves(graph, DType::f16);
+  verify(wide);
+  EXPECT_EQ(type_of(wide, "present"), DType::f16);
+  EXPECT_EQ(type_of(wide, "n"), DType::f32);
+}
+
+/// A model that casts to f16 may want the rounding; and what is counted must not change by it.
+TEST(WidenHalves, RoundsWhereTheModelSaysSoAndAheadOfIntegers) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[3], %h: f16[3]) {
+    %a: f16[3] = cast(%x) {to="f16"}
+    %b: f32[3] = cast(%a) {to="f32"}
+    %c: f16[3] = add(%h, %h)
+    %i: i64[3] = cast(%c) {to="i64"}
+    return %b, %i
+  })");
+  const Graph wide = widen_halves(graph, DType::f16);
+  verify(wide);
+  const Tensor x = reals({3}, {0.1, 2049, 7});
+  Tensor h(DType::f16, {3});
+  for (std::int64_t i = 0; i < 3; ++i) h.set_double(i, 1024.5 + static_cast<double>(i));
+  const std::vector<Tensor> before = interpret(graph, {x, h});
+  const std::vector<Tensor> after = interpret(wide, {x, h});
+  EXPECT_TRUE(same_bytes(before[0], after[0]));
+  EXPECT_TRUE(same_bytes(before[1], after[1]));
+}
+
+}  // namespace
+}  // namespace sylvite
