@@ -57,8 +57,8 @@ void distances(ImportContext& c) {
     throw ModelError("the inputs are {} and {}, expected matrices of as many columns", a.rank(), b.rank());
   Sym square;
   if (a.dim(1) <= few) {
-    const Sym difference = unsqueeze(a, {1}) - unsqueeze(b, {0});
-    square = reduce(Op::reduce_sum, difference * difference, {2}, false);
+    const Sym difference = unsqueeze(a, {2}) - unsqueeze(transpose(b, {1, 0}), {0});  // rows of b are lanes
+    square = reduce(Op::reduce_sum, difference * difference, {1}, false);
   } else {
     const Sym left = reduce(Op::reduce_sum, a * a, {1});
     const Sym right = transpose(reduce(Op::reduce_sum, b * b, {1}), {1, 0});

@@ -2,7 +2,10 @@
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
 
-// The k first elements along an axis, in order. Two formulations, equal to the bit:
+// The k first elements along an axis, in order. Three formulations, equal to the bit:
+//
+// By maxima, for few choices of rows: elements are numbers (vN_keys_steps) in the order of keys and then of places, all different.
+// A choice is the largest below the one before: in lanes (vN_lanes_0), and among these (vN_best_0). n*k steps of vectors.
 //
 // By choices: stage vN_fold, whose update 0 is a pass over the axis for each choice. n*k steps.
 //
@@ -105,6 +108,47 @@ Expr from_unsigned(const Expr& word, const Halide::Type& type, bool largest) {
   return Halide::reinterpret(type, (largest ? word : ~word) ^ top);
 }
 
+constexpr int lanes_of_maxima = 16;
+
+/// The element of the order at a place of the axis: its key, and that it stands further ahead than those behind it; at least 1.
+Expr ordered_word(const Expr& key, const Expr& place) {
+  const Expr ahead = ~cast<std::uint32_t>(place);
+  return (cast<std::uint64_t>(key) << 32) | cast<std::uint64_t>(ahead);
+}
+
+void define_by_maxima(const Order& order, std::int64_t choices) {
+  const Var axis = order.vars[order.position];
+  const Expr own = order.key(Halide::clamp(Halide::likely(axis), 0, order.count - 1));
+  Func keys = order.stage("_keys_steps");
+  keys(order.vars) = cast<std::uint32_t>(to_unsigned(own, order.largest));
+  const std::vector<Var> rows = order.rows();
+  const Expr nothing = Halide::Internal::make_zero(Halide::UInt(64));
+  std::vector<Expr> best;
+  for (std::int64_t choice = 0; choice < choices; ++choice) {
+    const std::string suffix = "_" + std::to_string(choice);
+    const RDom steps = open_reduction_domain({(order.count + (lanes_of_maxima - 1)) / lanes_of_maxima});
+    const Expr place = steps[0] * lanes_of_maxima + axis;
+    const Expr word = ordered_word(keys(order.at(place)), place);
+    const Expr exists = place < order.count;
+    Func lanes = order.stage("_lanes" + suffix);
+    lanes(order.vars) = nothing;
+    lanes(order.vars) = Halide::max(
+        lanes(order.vars), select(best.empty() ? exists : exists && word < best.back(), word, nothing));
+    const RDom all = reduction_domain({lanes_of_maxima});
+    Func largest = order.stage("_best" + suffix);
+    largest(rows) = nothing;
+    largest(rows) = Halide::max(largest(rows), lanes(order.at(Expr(all[0]))));
+    best.push_back(largest(rows));
+  }
+  Expr chosen = best.back();
+  for (auto choice = static_cast<int>(choices) - 1; choice-- > 0;)
+    chosen = select(axis == choice, best[static_cast<std::size_t>(choice)], chosen);
+  const Halide::Type word = Halide::UInt(own.type().bits());
+  const Expr ahead = cast<std::uint32_t>(chosen);
+  order.define(from_unsigned(cast(word, chosen >> 32), own.type(), order.largest),
+               cast<std::int32_t>(~ahead));
+}
+
 /// The k-th key, and how many of those equal to it are taken.
 struct Limit {
   Expr key;
@@ -192,6 +236,19 @@ void define_by_digits(const Order& order) {
   order.define(from_unsigned(keys(order.at(in_axis(index))), own.type(), order.largest), index);
 }
 
+/// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place.
+bool is_by_maxima(const Order& order) {
+  constexpr std::int64_t most_choices = 8;
+  constexpr std::int64_t few = 2 * std::int64_t{lanes_of_maxima};
+  if (DeviceMath::is_used() || order.position != 0) return false;
+  const Extent& count = order.builder.type(order.in).shape.at(order.axis);
+  const Extent& k = order.type.shape.at(order.axis);
+  if (!k.is_known() || k.known() < 1 || k.known() > most_choices ||
+      (count.is_known() && count.known() <= few))
+    return false;
+  return order.key(Expr(0)).type().bits() <= 32;
+}
+
 /// Which formulation takes fewer steps. One thread of a GPU has a row for itself, and few of them.
 bool is_by_digits(const Order& order) {
   if (DeviceMath::is_used()) return false;
@@ -208,6 +265,7 @@ bool is_by_digits(const Order& order) {
 
 void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const Order order{builder, node};
+  if (is_by_maxima(order)) return define_by_maxima(order, order.type.shape.at(order.axis).known());
   if (is_by_digits(order)) return define_by_digits(order);
   define_by_choices(order);
 }

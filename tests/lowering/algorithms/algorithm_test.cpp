@@ -341,7 +341,7 @@ TEST(Algorithm, ScansAndOrderings) {
 }
 
 /// Ties keep the order of their indices, NaN is largest, and -0 is 0.
-TEST(Algorithm, ManyOfManyAreOrderedByDigits) {
+TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
   const auto check_order = [](const TensorType& type, std::int64_t axis, std::int64_t k,
                               const std::vector<Tensor>& values = {}) {
     for (const std::int64_t largest : {0, 1}) {
@@ -354,12 +354,16 @@ TEST(Algorithm, ManyOfManyAreOrderedByDigits) {
     check_order(of(dtype, {3, 700}), 1, 20);
     check_order(of(dtype, {700, 2}), 0, 9);
     check_order(of(dtype, {600}), 0, 600);
+    check_order(of(dtype, {3, 700}), 1, 5);
+    check_order(of(dtype, {33}), 0, 8);
+    check_order(of(dtype, {2, 64}), 1, 1);
   }
   Tensor special(DType::f32, {600});
   const double numbers[] = {0, -0.0, 1, NAN, -1, INFINITY, -INFINITY, 1e-40};
   for (std::int64_t i = 0; i < 600; ++i)
     special.set_double(i, numbers[static_cast<std::size_t>(i * i % 61 % 8)]);
   check_order(f32({600}), 0, 77, {special});
+  check_order(f32({600}), 0, 8, {special});
 }
 
 TEST(Algorithm, Normalizations) {
