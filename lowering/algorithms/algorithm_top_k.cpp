@@ -238,7 +238,7 @@ void define_by_digits(const Order& order) {
 
 /// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place.
 bool is_by_maxima(const Order& order) {
-  constexpr std::int64_t most_choices = 8;
+  constexpr std::int64_t most_choices = 24;
   constexpr std::int64_t few = 2 * std::int64_t{lanes_of_maxima};
   if (DeviceMath::is_used() || order.position != 0) return false;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);

@@ -351,10 +351,10 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
     }
   };
   for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8}) {
-    check_order(of(dtype, {3, 700}), 1, 20);
+    check_order(of(dtype, {3, 700}), 1, 30);
     check_order(of(dtype, {700, 2}), 0, 9);
     check_order(of(dtype, {600}), 0, 600);
-    check_order(of(dtype, {3, 700}), 1, 5);
+    check_order(of(dtype, {3, 700}), 1, 20);
     check_order(of(dtype, {33}), 0, 8);
     check_order(of(dtype, {2, 64}), 1, 1);
   }
