@@ -28,6 +28,21 @@ bool joins(const DeferredNode& node, const std::set<std::string>& reads,
          std::ranges::any_of(reads, [&](const auto& name) { return pieces.contains(name); });
 }
 
+/// Does a node that reads strings give numbers?
+bool gives_numbers(const onnx::NodeProto& node) {
+  static const std::set<std::string> operators = {
+      "CategoryMapper", "Equal", "OneHotEncoder", "RegexFullMatch", "Shape", "Size", "TfIdfVectorizer"};
+  if (operators.contains(node.op_type())) return true;
+  const auto has = [&](const char* name, auto holds) {
+    return std::ranges::any_of(node.attribute(), [&](const auto& attribute) {
+      return attribute.name() == name && holds(attribute);
+    });
+  };
+  if (node.op_type() == "Cast")
+    return has("to", [](const auto& attribute) { return attribute.i() != onnx::TensorProto::STRING; });
+  return node.op_type() == "LabelEncoder" && !has("values_strings", [](const auto&) { return true; });
+}
+
 const onnx::TensorProto* find_initializer(const onnx::GraphProto& graph, const std::string& name) {
   for (const onnx::TensorProto& initializer : graph.initializer())
     if (initializer.name() == name && initializer.data_type() != onnx::TensorProto::STRING)
@@ -41,10 +56,25 @@ void TailSteps::prepare(const std::vector<DeferredNode>& nodes, std::set<std::st
   nodes_ = nodes;
   known_ = std::move(known);
   for (const DeferredNode& node : nodes) reads_.push_back(names_read(*node.node));
+  follows_inputs_ = std::ranges::none_of(nodes, &DeferredNode::is_first);
 }
 
-/// Which steps are left for the tail: all but those that read what is known, and wait for more than sizes. Of many sizes, the pieces
-/// that have them are made now, up to their concat, which has one.
+std::vector<bool> TailSteps::steps_of_strings(const Values& values) const {
+  std::set<std::string> strings;
+  for (const auto& [name, value] : values)
+    if (value->is_strings()) strings.insert(name);
+  std::vector<bool> result;
+  for (const DeferredNode& node : nodes_) {
+    const auto& inputs = node.node->input();
+    result.push_back(std::ranges::any_of(inputs, [&](const auto& name) { return strings.contains(name); }));
+    if (result.back() && !gives_numbers(*node.node))
+      strings.insert(node.node->output().begin(), node.node->output().end());
+  }
+  return result;
+}
+
+/// Which steps are left for the tail: all but those of strings, and those that read what is known and wait for more than sizes.
+/// Of many sizes, the pieces that have them are made now, up to their concat, which has one.
 std::vector<bool> TailSteps::steps_left(const Values& values) const {
   constexpr std::size_t most_sizes = 4;
   const auto waits_for_sizes = [&](const DeferredNode& node, std::int64_t least) {
@@ -57,6 +87,7 @@ std::vector<bool> TailSteps::steps_left(const Values& values) const {
     if (waits_for_sizes(node, 0)) sizes.insert(node.size);
   std::set<std::string> left;
   std::set<std::string> pieces;
+  const std::vector<bool> is_of_strings = steps_of_strings(values);
   std::vector<bool> is_left;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const DeferredNode& node = nodes_[i];
@@ -64,7 +95,8 @@ std::vector<bool> TailSteps::steps_left(const Values& values) const {
     const bool waits = std::ranges::any_of(reads_[i], [&](const auto& name) { return left.contains(name); });
     const bool is_piece =
         sizes.size() > most_sizes && (waits_for_sizes(node, 0) || (!waits && joins(node, reads_[i], pieces)));
-    is_left.push_back(!is_piece && (waits || !node.is_first || waits_for_sizes(node, 1)));
+    const bool is_later = (!node.is_first && !is_of_strings[i]) || waits_for_sizes(node, 1);
+    is_left.push_back(!is_piece && (waits || is_later));
     if (is_left.back())
       left.insert(results.begin(), results.end());
     else if (is_piece && node.node->op_type() != "Concat")
@@ -195,8 +227,10 @@ std::optional<std::vector<HostValue>> TailSteps::run_tail(Tail& tail, const Spli
 
 std::optional<std::vector<HostValue>> TailSteps::run(const NamedValues& given, const Evaluation& evaluation,
                                                      const TailRunner& run_tail) const {
-  if (model_.tails_before >= most_tails || model_.tails->step_seconds() < run_tail.least_seconds)
-    return std::nullopt;
+  // Where strings from outside alone make steps, sizes follow from those of the inputs: a program for them is there as a rule.
+  constexpr double share_of_known_sizes = 0.1;
+  const double least_seconds = run_tail.least_seconds * (follows_inputs_ ? share_of_known_sizes : 1);
+  if (model_.tails_before >= most_tails || model_.tails->step_seconds() < least_seconds) return std::nullopt;
   const std::scoped_lock lock(mutex_);
   Values values;
   for (const auto& [name, value] : given) values[name] = &value;

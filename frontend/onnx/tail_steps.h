@@ -43,6 +43,8 @@ class TailSteps {
   };
   using Values = std::map<std::string, const HostValue*>;
 
+  /// Per node: does it read strings that are given, or made of such?
+  [[nodiscard]] std::vector<bool> steps_of_strings(const Values& values) const;
   [[nodiscard]] std::vector<bool> steps_left(const Values& values) const;
   [[nodiscard]] Split& split(const Values& values) const;
   void find_interfaces(Split& split, const Values& values) const;
@@ -60,6 +62,7 @@ class TailSteps {
   std::vector<DeferredNode> nodes_;
   std::vector<std::set<std::string>> reads_;  ///< of each node
   std::set<std::string> known_;
+  bool follows_inputs_ = false;  ///< no step waits for what it is itself
   mutable std::mutex mutex_;
   mutable std::map<std::vector<bool>, Split> splits_;  ///< by which nodes are left for the tail
 };

@@ -190,5 +190,32 @@ TEST(Tail, PiecesOfManySizesAreJoinedFirst) {
       2U);
 }
 
+/// What strings are made to is given to the tail, which has the rest.
+TEST(Tail, FollowsStepsOfStrings) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3}, onnx::TensorProto::STRING);
+  add_output(graph, "y");
+  onnx::NodeProto& flags = add_node(graph, "OneHotEncoder", {"x"}, {"flags"});
+  flags.set_domain("ai.onnx.ml");
+  onnx::AttributeProto& names = *flags.add_attribute();
+  names.set_name("cats_strings");
+  names.set_type(onnx::AttributeProto::STRINGS);
+  for (const char* name : {"a", "b"}) names.add_strings(name);
+  add_floats(graph, "w", {2, 1}, {3, 5});
+  add_node(graph, "MatMul", {"flags", "w"}, {"y"});
+  const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
+  const ImportedModel imported = import_at(parsed, {});
+  InterpretedTails tails;
+  for (const char* first : {"a", "c"}) {
+    const HostValue x(StringTensor{{3}, {first, "b", "a"}});
+    const Tensor y = tails.run(imported, {x}).at(0).tensor();
+    EXPECT_EQ(y.dims(), (Dims{3, 1}));
+    EXPECT_EQ(y.as_double(0), first == std::string("a") ? 3 : 0);
+    EXPECT_EQ(y.as_double(1), 5);
+  }
+  EXPECT_EQ(tails.models(), 1U);
+}
+
 }  // namespace
 }  // namespace sylvite
