@@ -14,7 +14,6 @@
 
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
-#include "lowering/passes/images.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/row_folds.h"
 #include "lowering/plan/row_fusion.h"
@@ -27,6 +26,7 @@ namespace {
 constexpr std::size_t most_nodes = 48;       ///< per group: compile time grows with each
 constexpr std::size_t most_inputs = 12;      ///< per group, besides its anchor's own
 constexpr std::size_t most_repetitions = 4;  ///< groups that compute the same cheap node
+constexpr int most_gathers = 2;              ///< behind each other: lines, then columns, of a resize
 
 using NodeSet = TemplateKeeper::NodeSet;
 
@@ -37,7 +37,8 @@ struct Draft {
   NodeId root = no_node;    ///< whose outputs are written
   NodeId anchor = no_node;  ///< no_node: pointwise work and views only
   std::map<NodeId, Prologue> allowance;
-  std::string apart;  ///< what was left out for a template's sake, in words
+  std::map<NodeId, int> gathers;  ///< of the group, behind each other, that read a node of it; 0 are left out
+  std::string apart;              ///< what was left out for a template's sake, in words
 };
 
 /// Where a group may end.
@@ -57,17 +58,19 @@ class Fuser {
         readers_(graph.uses()),
         taken_(graph.nodes().size(), false),
         groups_of_(graph.nodes().size()),
+        takes_gathers_(graph.nodes().size(), false),
         is_output_(graph.values().size(), false) {
     for (ValueId output : graph.outputs) is_output_[output] = true;
     for (std::vector<NodeId>& readers : readers_)
       std::erase_if(readers, [&](NodeId id) { return !live_[id]; });
+    find_work_on_gathers();
   }
 
   std::vector<Group> run() {
     const auto count = static_cast<NodeId>(graph_.nodes().size());
     for (NodeId id = count; id-- > 0;) {
       const bool is_loose = live_[id] && !taken_[id] && !is_free_[id];
-      if (is_loose && role_of(node(id)) == Role::anchor) grow_epilogue(id);
+      if (is_loose && role_of(node(id)) == Role::anchor && !reads_elements(id)) grow_epilogue(id);
     }
     for (NodeId id = count; id-- > 0;)
       if (live_[id]) place(id);
@@ -80,6 +83,20 @@ class Fuser {
 
  private:
   [[nodiscard]] const Node& node(NodeId id) const { return graph_.node(id); }
+  /// A gather is a view to a GPU's pointwise work: an element of it costs a load, which is often one of a cache.
+  [[nodiscard]] bool reads_elements(NodeId id) const {
+    return options_.refuse_template && has_trait(node(id).op, OpTrait::gather);
+  }
+  /// Notes work on gathers that nobody else reads: they are computed with it, but not where it would join an anchor.
+  void find_work_on_gathers() {
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id)
+      takes_gathers_[id] =
+          role_of(node(id)) == Role::pointwise && std::ranges::any_of(node(id).inputs, [&](ValueId input) {
+            const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+            return producer != no_node && (reads_elements(producer) || takes_gathers_[producer]) &&
+                   readers_[input].size() == 1;
+          });
+  }
 
   // --- First walk: epilogues.
 
@@ -95,7 +112,7 @@ class Fuser {
       const std::optional<NodeId> end = only_open(inside);
       if (end && count_inputs(inside) <= inputs_allowed(anchor)) ends.push_back({inside, *end});
     }
-    Draft draft{{}, no_node, anchor, {}, ""};
+    Draft draft{{}, no_node, anchor, {}, {}, ""};
     draft.apart = leave_out(anchor, ends);
     if (ends.size() > 1 && ends.back().nodes.size() == ends[ends.size() - 2].nodes.size() + 1 &&
         is_widened_by_readers(ends.back().root))
@@ -240,9 +257,10 @@ class Fuser {
         few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
           return allowance_in(drafts_[group], id).has_value();
         });
-    if (!joins) return add_draft({{id}, id, no_node, {}, ""});
+    if (!joins) return add_draft({{id}, id, no_node, {}, {}, ""});
     if (leaves_template(groups, id)) {
-      if (groups.size() != 1 || !leave_together(*groups.begin(), id)) add_draft({{id}, id, no_node, {}, ""});
+      if (groups.size() != 1 || !leave_together(*groups.begin(), id))
+        add_draft({{id}, id, no_node, {}, {}, ""});
       return;
     }
     for (std::size_t group : groups) join(group, id);
@@ -270,7 +288,7 @@ class Fuser {
     }
     if (!root || graph_.type(node(*root).outputs[0]).byte_size() >= bytes_read(graph_, beside)) return false;
     drafts_[group].nodes = rest;
-    add_draft({together, *root, no_node, {}, ""});
+    add_draft({together, *root, no_node, {}, {}, ""});
     return true;
   }
 
@@ -332,6 +350,7 @@ class Fuser {
     Draft& draft = drafts_[group];
     const Reading reading = *allowance_in(draft, id);
     if (reading.ahead) draft.allowance[id] = reading.allowance;
+    if (reading.gathers > 0) draft.gathers[id] = reading.gathers;
     draft.nodes.insert(id);
     groups_of_[id].insert(group);
   }
@@ -352,6 +371,7 @@ class Fuser {
   struct Reading {
     bool ahead = false;  ///< the anchor reads it
     Prologue allowance = Prologue::any;
+    int gathers = 0;
   };
 
   /// How the group would read the node's result if it computed it, or nothing when it would not.
@@ -363,8 +383,14 @@ class Fuser {
       if (!draft.nodes.contains(reader)) continue;
       reading.allowance = std::min(reading.allowance, allowance_at(draft, candidate, reader));
       reading.ahead = reading.ahead || reader == draft.anchor || draft.allowance.contains(reader);
+      const auto behind = draft.gathers.find(reader);
+      const int gathers = behind == draft.gathers.end() ? 0 : behind->second;
+      reading.gathers = std::max(reading.gathers, gathers + (reads_elements(reader) ? 1 : 0));
     }
-    if (cost_of(graph_, candidate) > reading.allowance) return std::nullopt;
+    if (draft.anchor != no_node && (reads_elements(id) || takes_gathers_[id])) return std::nullopt;
+    if (!reads_elements(id) && cost_of(graph_, candidate) > reading.allowance) return std::nullopt;
+    const bool is_small = role_of(candidate) == Role::view || is_widening(graph_, candidate);
+    if (reading.gathers >= most_gathers && !is_small) return std::nullopt;
     if (draft.anchor != no_node && role_of(candidate) == Role::view &&
         !takes_view_prologue(graph_, node(draft.anchor), candidate, reading.ahead)) {
       return std::nullopt;
@@ -446,40 +472,11 @@ class Fuser {
   std::map<NodeId, Draft> epilogues_;   ///< by root
   std::vector<Draft> drafts_;
   IdMap<std::set<std::size_t>> groups_of_;  ///< per node: indices into drafts_
+  IdMap<bool> takes_gathers_;               ///< per node
   IdMap<bool> is_output_;                   ///< per value
 };
 
-/// One pixel an image: its channels lie the same dense and in whole blocks.
-bool is_same_in_memory(const TensorType& from, const TensorType& to) {
-  const Dims dims = from.dims();
-  const auto is_whole = [&](const Layout& layout) {
-    return layout.channel_block == 0 || dims.at(1) % layout.channel_block == 0;
-  };
-  return is_whole(from.layout) && is_whole(to.layout) &&
-         std::all_of(dims.begin() + 2, dims.end(), [](std::int64_t extent) { return extent == 1; });
-}
-
-/// Dense dims [image, pixels..., channel], and images with their channels innermost.
-bool is_turned_in_place(const Graph& graph, const Node& node) {
-  const TensorType &from = graph.type(node.inputs[0]), &to = graph.type(node.outputs[0]);
-  if (from.layout == to.layout || graph.is_constant(node.inputs[0])) return false;
-  const bool leaves = to.layout.channel_block == 0;
-  const TensorType& image = leaves ? from : to;
-  const std::size_t rank = image.shape.size();
-  return is_image(image) &&
-         node.attributes.integers("perm") == (leaves ? channels_behind(rank) : channels_ahead(rank)) &&
-         image.layout.channel_block == image.dims().at(1);
-}
-
 }  // namespace
-
-bool is_free(const Graph& graph, const Node& node) {
-  if (node.op == Op::to_layout)
-    return graph.is_constant(node.inputs[0]) ||
-           is_same_in_memory(graph.type(node.inputs[0]), graph.type(node.outputs[0]));
-  if (node.op == Op::transpose) return is_turned_in_place(graph, node);
-  return node.op == Op::reshape && graph.type(node.inputs[0]).layout.channel_block == 0;
-}
 
 std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const LoweringOptions& options) {
   IdMap<bool> free = joins.is_joined;

@@ -1,0 +1,70 @@
+#include <gtest/gtest.h>
+
+#include "frontend/graph/interpreter.h"
+#include "lowering/plan/plan.h"
+#include "lowering/plan/plan_interpreter.h"
+#include "tests/lowering/sample_graphs.h"
+
+// Gathers as views of pointwise work on a device that has templates: a GPU.
+
+namespace sylvite {
+namespace {
+
+LoweringOptions on_a_gpu() {
+  LoweringOptions options;
+  options.image_layout = ImageLayout::dense;
+  options.refuse_template = [](const Kernel&) { return "there is none for its class"; };
+  return options;
+}
+
+/// Twice as many along `axis`, each the mean of two neighbours.
+ValueId doubled(Graph& graph, ValueId id, std::int64_t axis) {
+  const std::int64_t extent = graph.type(id).dims().at(static_cast<std::size_t>(axis));
+  ValueId sum = no_value;
+  for (const std::int64_t step : {0, 1}) {
+    Tensor places(DType::i64, {2 * extent});
+    for (std::int64_t i = 0; i < places.size(); ++i) places.set_int64(i, std::min(i / 2 + step, extent - 1));
+    const ValueId taken = graph.add(Op::gather, {id, graph.add_constant(places)}, {{"axis", axis}});
+    const ValueId part = graph.add(Op::mul, {taken, scalar(graph, 0.5F)});
+    sum = sum == no_value ? part : graph.add(Op::add, {sum, part});
+  }
+  return sum;
+}
+
+ValueId resized(Graph& graph, ValueId id) {
+  return doubled(graph, doubled(graph, id, 2), 3);
+}
+
+std::size_t launches_of(const Graph& graph, const LoweringOptions& options) {
+  const Plan plan = lower(graph, options);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret_plan(plan, inputs).at(0);
+  for (std::int64_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(wanted.as_double(i), got.as_double(i), 1e-6) << i;
+  return plan.launches.size();
+}
+
+TEST(GatherFusion, AResizeIsOneKernel) {
+  Graph graph;
+  graph.outputs = {graph.add(Op::relu, {resized(graph, graph.add_input("x", f32({2, 3, 5, 7})))})};
+  EXPECT_EQ(launches_of(graph, on_a_gpu()), 1U);
+  EXPECT_GT(launches_of(graph, {}), 1U);
+}
+
+TEST(GatherFusion, OneResizeIsNotComputedInAnother) {
+  Graph graph;
+  const ValueId small = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
+  const ValueId sum = graph.add(Op::add, {small, graph.add_input("y", f32({2, 3, 10, 14}))});
+  graph.outputs = {resized(graph, sum)};
+  EXPECT_EQ(launches_of(graph, on_a_gpu()), 2U);
+}
+
+TEST(GatherFusion, AFoldReadsMemory) {
+  Graph graph;
+  const ValueId taken = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
+  graph.outputs = {graph.add(Op::reduce_sum, {taken}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{0}}})};
+  EXPECT_EQ(launches_of(graph, on_a_gpu()), 2U);
+}
+
+}  // namespace
+}  // namespace sylvite
