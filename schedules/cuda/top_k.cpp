@@ -1,0 +1,117 @@
+#include "schedules/cuda/top_k.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/rated.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
+constexpr std::int64_t most_rows = (1LL << 31) - 1;
+constexpr std::int64_t most_shared = 4096;     // numbers of 8 bytes
+constexpr std::int64_t most_bytes = 46 << 10;  // of shared memory that needs no leave
+constexpr std::int64_t search_bytes = 1056;    // of struct Search
+constexpr int least_threads = 32, most_threads = 1024;
+
+/// Sorting all costs less than counting digits first, where little is left out.
+bool sorts_all(const CudaTopKProblem& problem) {
+  constexpr std::int64_t few = 256;
+  if (problem.k == problem.count) return true;
+  return problem.count <= std::max(few, 4 * problem.k) && problem.count <= most_shared;
+}
+
+std::int64_t kept_of(const CudaTopKProblem& problem) {
+  return sorts_all(problem) ? problem.count : problem.k;
+}
+
+/// Elements of 16 bits are alike in the lower digits of f32.
+int key_digits(DType element) {
+  if (element == DType::bf16) return 2;
+  return element == DType::f16 ? 3 : 4;
+}
+
+/// Threads that a row keeps busy, each with a few elements.
+std::int64_t wanted_threads(const CudaTopKProblem& problem) {
+  constexpr std::int64_t elements_of_a_thread = 8;
+  return std::clamp<std::int64_t>(problem.count / elements_of_a_thread, least_threads, most_threads);
+}
+
+}  // namespace
+
+Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (kernel.kind != KernelClass::ordering) return {{}, "it orders nothing"};
+  if (body.nodes().size() != 1 || body.outputs.size() != 2) return {{}, "it is more than the first of rows"};
+  const Node& node = body.nodes()[0];
+  const TensorType &x = body.type(node.inputs[0]), &values = body.type(node.outputs[0]);
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  CudaTopKProblem problem;
+  problem.element = x.dtype;
+  problem.largest = node.attributes.integer("largest") != 0;
+  problem.x = body_input_number(body, node.inputs[0]);
+  const int first = static_cast<int>(body.inputs.size());
+  problem.values = first + (body.outputs[0] == node.outputs[0] ? 0 : 1);
+  problem.indices = first + (body.outputs[1] == node.outputs[1] ? 1 : 0);
+  if (!is_float_storage(x.dtype)) return {problem, "its elements are no floats"};
+  if (x.layout.channel_block != 0 || values.layout.channel_block != 0)
+    return {problem, "channels lie in blocks"};
+  if (problem.x < 0) return {problem, "an operand is computed"};
+  if (values.element_count() == 0) return {problem, "it is empty"};
+  problem.count = x.dims()[axis];
+  problem.k = values.dims()[axis];
+  problem.inner = product(x.dims(), axis + 1, x.dims().size());
+  problem.rows = values.element_count() / problem.k;
+  if (problem.count > most_extent || problem.inner > most_extent || problem.rows > most_rows)
+    return {problem, "the extents are large"};
+  // A thread for each of many rows beside each other reads whole lines, and takes few steps.
+  constexpr std::int64_t many = 1 << 14, beside = 32, few_steps = 1024;
+  if (problem.rows >= many && problem.inner >= beside && problem.count * problem.k <= few_steps)
+    return {problem, "its rows are short and lie beside each other"};
+  return {problem, ""};
+}
+
+std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
+  constexpr int well_filled = 256;
+  const std::int64_t kept = kept_of(problem), wanted = wanted_threads(problem);
+  const bool is_shared = kept <= most_shared;
+  std::vector<Rated<CudaTopKChoice>> rated;
+  for (int threads = least_threads; threads <= most_threads; threads *= 2) {
+    const std::int64_t bytes = (is_shared ? 8 * kept : 0) + (sorts_all(problem) ? 0 : search_bytes);
+    int rows = is_shared ? std::max(1, well_filled / threads) : 1;
+    while (rows > 1 && rows * bytes > most_bytes) rows /= 2;
+    const double distance = threads > wanted ? static_cast<double>(threads) / static_cast<double>(wanted)
+                                             : static_cast<double>(wanted) / threads;
+    rated.emplace_back(distance, CudaTopKChoice{threads, rows});
+  }
+  constexpr std::size_t most_choices = 4;
+  return best_first(std::move(rated), most_choices);
+}
+
+CudaTemplate make_cuda_top_k(const CudaTopKProblem& problem, const CudaTopKChoice& choice) {
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("top_k_{}_{}of{}", dtype_name(problem.element), problem.k, problem.count);
+  result.source.text =
+      fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
+  result.source.text += fmt::format(
+      "constexpr int COUNT = {}, K = {}, INNER = {}, THREADS = {}, ROWS_OF_BLOCK = {}, KEY_DIGITS = {};\n"
+      "constexpr long long ROWS = {};\nconstexpr bool SORTS_ALL = {}, IS_SHARED = {}, LARGEST = {};\n"
+      "typedef {} In;\nstruct Arguments {{\n  In* values;\n  long long* indices;\n  const In* x;\n}};\n{}",
+      problem.count, problem.k, problem.inner, choice.threads, choice.rows, key_digits(problem.element),
+      problem.rows, sorts_all(problem), kept_of(problem) <= most_shared, problem.largest,
+      dtype_name(problem.element), embedded::cuda_top_k);
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
+  launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.values, problem.indices, problem.x};
+  return result;
+}
+
+}  // namespace sylvite

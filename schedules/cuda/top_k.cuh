@@ -1,0 +1,170 @@
+// The K first of every row of COUNT elements, in their order: values and indices. An element and its place are one number of 64
+// bits, larger where it comes first, so that no two are alike. Unless all of a row is sorted, its K-th number is found digit by
+// digit, by counts of 8 bits; what is not below it is kept. What is kept lies in shared memory, or, of long rows, where the indices
+// are written, and is sorted by flips and halvings: pairs beyond the end are left alone, as nothing would move there.
+//
+// schedules/cuda/top_k.cpp writes these ahead of this text:
+//   COUNT, K, INNER, ROWS     elements of a row, those taken; elements from one of a row to its next; rows
+//   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
+//   SORTS_ALL, IS_SHARED      is a row sorted whole; does what is kept lie in shared memory
+//   LARGEST, KEY_DIGITS       are the largest first; digits of an element that are not alike
+//   In; Arguments: pointers values, indices, x
+
+constexpr int KEPT = SORTS_ALL ? COUNT : K, DIGIT = 8, DIGITS = 1 << DIGIT, LANES = 32;
+constexpr int PLACE_DIGITS = COUNT <= 1 << 8 ? 1 : COUNT <= 1 << 16 ? 2 : COUNT <= 1 << 24 ? 3 : 4;
+
+struct Search {
+  int counts[DIGITS];
+  u64 known;  // the K-th number's digits so far
+  int left, taken, is_found;
+};
+
+/// NaN is the largest, and zeros are alike.
+DEVICE u64 number_of(const In* row, int place) {
+  const float x = to_float(row[(long long)place * INNER]);
+  const u32 bits = x == 0.f ? 0 : __float_as_uint(x);
+  u32 key = x != x ? ~0u : (bits >> 31) != 0 ? ~bits : bits | 1u << 31;
+  if (!LARGEST) key = ~key;
+  return (u64)(key & ~0u << (32 - KEY_DIGITS * DIGIT)) << 32 | ~(u32)place;
+}
+
+/// Lets the digit at `shift` of the K-th number be known; a warp does.
+DEVICE void find_digit(Search& search, int shift, int lane) {
+  constexpr int OWN = DIGITS / LANES;
+  int own = 0;
+  for (int i = 0; i < OWN; i++) own += search.counts[DIGITS - 1 - lane * OWN - i];
+  int upto = own;
+#pragma unroll
+  for (int step = 1; step < LANES; step *= 2) {
+    const int other = __shfl_up_sync(~0u, upto, step);
+    if (lane >= step) upto += other;
+  }
+  const int left = search.left;
+  int before = upto - own;
+  __syncwarp();
+  if (before >= left || upto < left) return;
+  for (int i = 0; i < OWN; i++) {
+    const int digit = DIGITS - 1 - lane * OWN - i, count = search.counts[digit];
+    if (before + count < left) {
+      before += count;
+      continue;
+    }
+    search.known |= (u64)digit << shift;
+    search.left = left - before;
+    search.is_found = count == left - before;
+    return;
+  }
+}
+
+/// Counts a digit of the numbers that share those above it.
+DEVICE void count_digit(Search& search, const In* row, int shift, int thread, int lane) {
+  const u64 known = search.known;
+  for (int first = 0; first < COUNT; first += THREADS) {
+    const int place = first + thread;
+    const u64 number = place < COUNT ? number_of(row, place) : 0;
+    const bool counts =
+        place < COUNT && (shift == 64 - DIGIT || (number >> shift >> DIGIT) == (known >> shift >> DIGIT));
+    const int digit = (int)(number >> shift) & (DIGITS - 1);
+    const unsigned alike = __match_any_sync(~0u, counts ? digit : DIGITS);
+    if (counts && lane == __ffs(alike) - 1) atomicAdd(&search.counts[digit], __popc(alike));
+  }
+}
+
+/// One digit more of the K-th number; true when all rows of the block know enough.
+DEVICE bool step_search(Search& search, const In* row, int shift, int thread, int lane) {
+  for (int i = thread; i < DIGITS; i += THREADS) search.counts[i] = 0;
+  __syncthreads();
+  count_digit(search, row, shift, thread, lane);
+  __syncthreads();
+  if (thread < LANES) find_digit(search, shift, lane);
+  __syncthreads();
+  return __syncthreads_and(search.is_found);
+}
+
+template <int STRIDE>
+DEVICE void keep(Search& search, const In* row, u64* kept, int thread, int lane) {
+  if (SORTS_ALL) {
+    for (int place = thread; place < COUNT; place += THREADS)
+      kept[(long long)place * STRIDE] = number_of(row, place);
+    __syncthreads();
+    return;
+  }
+  if (thread == 0) search.known = 0, search.left = K, search.taken = 0, search.is_found = 0;
+  int shift = 64 - DIGIT;
+  bool done = false;
+  for (int i = 0; i < KEY_DIGITS && !done; i++, shift -= DIGIT)
+    done = step_search(search, row, shift, thread, lane);
+  if (!done) {
+    shift = PLACE_DIGITS * DIGIT - DIGIT;
+    if (thread == 0 && PLACE_DIGITS < 4) search.known |= ~0u << (PLACE_DIGITS * DIGIT % 32);
+  }
+  for (int i = 0; i < PLACE_DIGITS && !done; i++, shift -= DIGIT)
+    done = step_search(search, row, shift, thread, lane);
+  const u64 least = search.known;
+  for (int place = thread; place < COUNT; place += THREADS) {
+    const u64 number = number_of(row, place);
+    if (number >= least) {
+      const int at = atomicAdd(&search.taken, 1);
+      if (at < K) kept[(long long)at * STRIDE] = number;
+    }
+  }
+  __syncthreads();
+}
+
+template <int STRIDE>
+DEVICE void order_pair(u64* kept, int a, int b) {
+  if (b >= KEPT) return;
+  u64 &first = kept[(long long)a * STRIDE], &second = kept[(long long)b * STRIDE];
+  const u64 x = first, y = second;
+  if (x < y) first = y, second = x;
+}
+
+template <int STRIDE>
+DEVICE void sort_kept(u64* kept, int thread) {
+  int half = 1, pairs = 1;
+  while (2 * pairs < KEPT) pairs *= 2;
+  for (; half < KEPT; half *= 2) {
+    for (int i = thread; i < pairs; i += THREADS) {
+      const int first = i / half * half * 2, at = i % half;
+      order_pair<STRIDE>(kept, first + at, first + 2 * half - 1 - at);
+    }
+    __syncthreads();
+    for (int step = half / 2; step > 0; step /= 2) {
+      for (int i = thread; i < pairs; i += THREADS) {
+        const int at = i / step * step * 2 + i % step;
+        order_pair<STRIDE>(kept, at, at + step);
+      }
+      __syncthreads();
+    }
+  }
+}
+
+template <int STRIDE>
+DEVICE void take(Search& search, const Arguments& arguments, const In* row, u64* kept, long long out,
+                 bool writes, int thread, int lane) {
+  keep<STRIDE>(search, row, kept, thread, lane);
+  sort_kept<STRIDE>(kept, thread);
+  for (int i = thread; i < K; i += THREADS) {
+    if (!writes) continue;
+    const u32 place = ~(u32)kept[(long long)i * STRIDE];
+    arguments.values[out + (long long)i * INNER] = row[(long long)place * INNER];
+    arguments.indices[out + (long long)i * INNER] = place;
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
+  __shared__ Search searches[SORTS_ALL ? 1 : ROWS_OF_BLOCK];
+  __shared__ u64 shared[IS_SHARED ? ROWS_OF_BLOCK : 1][IS_SHARED ? KEPT : 1];
+  allow_next_kernel();
+  const int own = threadIdx.x / THREADS, thread = threadIdx.x % THREADS, lane = threadIdx.x % LANES;
+  const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + own,
+                  at = wanted < ROWS ? wanted : ROWS - 1;
+  const long long outer = at / INNER, inner = at % INNER, out = outer * K * INNER + inner;
+  const In* row = arguments.x + outer * COUNT * INNER + inner;
+  Search& search = searches[SORTS_ALL ? 0 : own];
+  wait_previous_kernels();
+  if constexpr (IS_SHARED)
+    take<1>(search, arguments, row, shared[own], out, wanted < ROWS, thread, lane);
+  else
+    take<INNER>(search, arguments, row, (u64*)arguments.indices + out, out, true, thread, lane);
+}
