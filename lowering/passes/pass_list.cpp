@@ -5,6 +5,7 @@
 #include "lowering/passes/fold_scans.h"
 #include "lowering/passes/join_batches.h"
 #include "lowering/passes/lay_small_values.h"
+#include "lowering/passes/multiply_sums.h"
 #include "lowering/passes/share_keys.h"
 #include "lowering/passes/split_gates.h"
 
@@ -40,6 +41,9 @@ constexpr Pass<Options> table[] = {
     {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates",
      has<Op::attention>},
+    {"multiply_sums", fuses_for_templates, plain<multiply_sums>,
+     "sums of products of two values that are repeated along each other's dims are products of matrices",
+     has<Op::reduce_sum>},
     {"join_batches", fuses_for_templates, join_batches,
      "products of several batches by one matrix are of the rows of all", has<Op::matmul>},
     {"expand_products", fuses_for_templates, plain<expand_products>,
