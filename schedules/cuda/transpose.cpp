@@ -53,12 +53,33 @@ std::string read_layouts(const TensorType& from, const TensorType& to, CudaTrans
   return "";
 }
 
+/// Of a slice ahead of the transpose; "" or why its columns are no part of longer rows.
+std::string read_slice(const Graph& body, const Node& slice, CudaTransposeProblem& problem) {
+  const TensorType &from = body.type(slice.inputs[0]), &to = body.type(slice.outputs[0]);
+  if (from.layout.channel_block != 0 || to.layout.channel_block != 0) return "channels lie in blocks";
+  const Dims whole = from.dims(), part = to.dims();
+  std::size_t cut = 0;
+  while (cut < whole.size() && whole[cut] == part[cut]) ++cut;
+  const bool is_one =
+      cut < whole.size() && std::equal(whole.begin() + static_cast<std::ptrdiff_t>(cut) + 1, whole.end(),
+                                       part.begin() + static_cast<std::ptrdiff_t>(cut) + 1);
+  if (!is_one || slice.attributes.integers("steps")[cut] != 1) return "more than a run of a dim is sliced";
+  // The first dim of the columns.
+  if (product(part, cut, part.size()) != problem.columns) return "not the columns alone are sliced";
+  const std::int64_t behind = product(whole, cut + 1, whole.size());
+  problem.pitch = whole[cut] * behind;
+  problem.offset = slice.attributes.integers("starts")[cut] * behind;
+  return "";
+}
+
 }  // namespace
 
 Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   const Graph& body = kernel.body;
-  if (body.nodes().size() != 1 || body.inputs.size() != 1) return {{}, "it is more than a transpose"};
-  const Node& node = body.nodes()[0];
+  const bool slices = body.nodes().size() == 2 && body.nodes()[0].op == Op::slice;
+  if ((body.nodes().size() != 1 && !slices) || body.inputs.size() != 1)
+    return {{}, "it is more than a transpose"};
+  const Node& node = body.nodes().back();
   const TensorType &type = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   CudaTransposeProblem problem;
   std::string refusal = "it is no transpose";
@@ -67,20 +88,22 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
     refusal = type.layout.channel_block == 0 && out.layout.channel_block == 0
                   ? read_perm(type.dims(), node.attributes.integers("perm"), problem)
                   : "channels lie in blocks";
+  problem.pitch = problem.columns;
+  if (refusal.empty() && slices) refusal = read_slice(body, body.nodes()[0], problem);
   if (!refusal.empty()) return {{}, refusal};
   problem.bytes = static_cast<int>(dtype_size(type.dtype));
   if (problem.bytes != 2 && problem.bytes != 4) return {problem, "its elements have neither 2 nor 4 bytes"};
   if (type.element_count() == 0) return {problem, "it is empty"};
   if (problem.rows < least_extent || problem.columns < least_extent)
     return {problem, "the transposed dims are short"};
-  if (problem.rows > most_extent || problem.columns > most_extent || blocks_of(problem, {}) > most_blocks)
+  if (problem.rows > most_extent || problem.pitch > most_extent || blocks_of(problem, {}) > most_blocks)
     return {problem, "the extents are large"};
   return {problem, ""};
 }
 
 int CudaTransposeProblem::unit() const {
   int unit = 16 / bytes;
-  while (rows % unit != 0 || columns % unit != 0) unit /= 2;
+  while (rows % unit != 0 || columns % unit != 0 || pitch % unit != 0 || offset % unit != 0) unit /= 2;
   return unit;
 }
 
@@ -123,11 +146,12 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       "#define KERNEL {}\n{}typedef {} Element;\ntypedef {} Bits;\nstruct Arguments {{\n  Element* out;\n  "
       "const Element* "
       "x;\n}};\n"
-      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, DOWN = {}, ACROSS = {}, PER_THREAD = {};\n"
+      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, PITCH = {}, OFFSET = {}, DOWN = {}, ACROSS = {}, "
+      "PER_THREAD = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
       launch.entry, embedded::cuda_card, element, bits, problem.unit(), problem.rows, problem.columns,
-      choice.down, choice.across, per_thread, choice.rows_first, (choice.streams & 1) != 0,
-      (choice.streams & 2) != 0, embedded::cuda_transpose);
+      problem.pitch, problem.offset, choice.down, choice.across, per_thread, choice.rows_first,
+      (choice.streams & 1) != 0, (choice.streams & 2) != 0, embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;

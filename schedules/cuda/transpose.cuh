@@ -6,6 +6,7 @@
 //   Bits                      an unsigned type of UNIT elements, of at most 16 bytes
 //   UNIT                      a divisor of ROWS and COLUMNS
 //   ROWS, COLUMNS             of x
+//   PITCH, OFFSET             elements from a row of x to the next, and ahead of the first: multiples of UNIT
 //   DOWN, ACROSS              squares of a block's tile: powers of two, at least 128 bytes of vectors down
 //   PER_THREAD                squares that a thread turns, a divisor of DOWN and ACROSS
 //   ROWS_FIRST                neighbouring blocks take tiles down the rows
@@ -49,7 +50,7 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
   const long long batch = blockIdx.x / (TILES_DOWN * TILES_ACROSS);
   const int first_row = (int)(ROWS_FIRST ? of_batch % TILES_DOWN : of_batch / TILES_ACROSS) * TILE_ROWS;
   const int first_column = (int)(ROWS_FIRST ? of_batch / TILES_DOWN : of_batch % TILES_ACROSS) * TILE_COLUMNS;
-  const Element* x = arguments.x + batch * ROWS * COLUMNS;
+  const Element* x = arguments.x + batch * ROWS * PITCH + OFFSET;
   Element* out = arguments.out + batch * ROWS * COLUMNS;
   allow_next_kernel();
   wait_previous_kernels();
@@ -61,7 +62,7 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
       Line loaded[UNIT], turned[UNIT];
 #pragma unroll
       for (int i = 0; i < UNIT; i++) {
-        const auto* from = (const Bits*)(x + (long long)(row + i) * COLUMNS + from_column);
+        const auto* from = (const Bits*)(x + (long long)(row + i) * PITCH + from_column);
         loaded[i].bits = STREAM_LOADS ? __ldcs(from) : __ldg(from);
       }
       turn(loaded, turned);

@@ -9,14 +9,15 @@
 
 namespace sylvite {
 
-/// out[batch, column, row] = x[batch, row, column]. Bits are moved, whatever they mean. A change between images with their
-/// channels innermost and dense ones is one, too.
+/// out[batch, column, row] = x[batch, row, column], where x may be a slice of longer rows. Bits are moved, whatever they mean. A
+/// change between images with their channels innermost and dense ones is one, too.
 struct CudaTransposeProblem {
   int bytes = 2;  ///< of an element
   std::int64_t batch = 1, rows = 0, columns = 0;
+  std::int64_t pitch = 0, offset = 0;  ///< of x, in elements: from a row to the next, and ahead of the first
   int argument = 0, out_argument = 1;
 
-  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows and columns.
+  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, pitch and offset.
   [[nodiscard]] int unit() const;
 };
 [[nodiscard]] Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel);

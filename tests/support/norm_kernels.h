@@ -108,6 +108,8 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: i32[33,147]) { %v: i32[147,33] = transpose(%a) {perm=[1,0]} return %v })",
     R"(graph g(%a: bf16[2,40,7,7]@c40) { %v: bf16[2,40,7,7] = to_layout(%a) {block=0} return %v })",
     R"(graph g(%a: f16[2,64,12,8]) { %v: f16[2,64,12,8]@c64 = to_layout(%a) {block=64} return %v })",
+    R"(graph g(%a: bf16[2,96,192]) { %s: bf16[2,96,64] = slice(%a) {starts=[0,0,64], sizes=[2,96,64], steps=[1,1,1]} %v: bf16[2,64,96] = transpose(%s) {perm=[0,2,1]} return %v })",
+    R"(graph g(%a: f32[3,40,3,2,35]) { %s: f32[3,40,1,2,35] = slice(%a) {starts=[0,0,2,0,0], sizes=[3,40,1,2,35], steps=[1,1,1,1,1]} %v: f32[3,1,2,35,40] = transpose(%s) {perm=[0,2,3,4,1]} return %v })",
 };
 
 }  // namespace sylvite
