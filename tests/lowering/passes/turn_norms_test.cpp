@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/passes/store_narrow.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+TEST(TurnNorms, SoftmaxOverChannelsIsOfRows) {
+  for (const Op op : {Op::softmax, Op::log_softmax}) {
+    Graph graph;
+    const ValueId image = conv(graph, graph.add_input("x", f32({2, 16, 6, 5})), 24, 3);
+    graph.outputs = {conv(graph, graph.add(op, {image}, {{"axis", std::int64_t{1}}}), 8, 1)};
+    const Graph narrow = store_narrow(graph, DType::bf16), turned = turn_norms(narrow, false);
+    const auto found = std::ranges::find(turned.nodes(), op, &Node::op);
+    ASSERT_NE(found, turned.nodes().end());
+    EXPECT_EQ(found->attributes.integer("axis"), 3);
+    const Plan plan = lower(narrow, channels_last());
+    expect_faithful(narrow, plan);
+    for (const Kernel& kernel : plan.kernels)
+      if (kernel.kind == KernelClass::normalization) EXPECT_EQ(kernel.body.nodes()[0].op, op);
+  }
+}
+
+TEST(TurnNorms, OthersStay) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 16, 6, 5}));
+  graph.outputs = {graph.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}})};
+  EXPECT_TRUE(same_structure(turn_norms(graph, false), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
