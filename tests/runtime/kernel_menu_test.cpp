@@ -71,16 +71,24 @@ TEST_F(KernelMenuTest, LeavesWhatNeedsNumbersToEachSize) {
   }
 }
 
-TEST_F(KernelMenuTest, ScattersOfOpenSlicesOnACardAreOfEachSize) {
+TEST_F(KernelMenuTest, ScattersOfOpenSizesOnACardAreOfEachSize) {
   auto on_card = std::make_shared<sylvite::Setup>(*setup_);
   on_card->machine = with_gpu(on_card->machine, sample_card());
   on_card->config.device = DeviceKind::cuda;
-  for (const std::int64_t size : {224, 230}) {
+  for (const std::int64_t size : {224, 230, -224, -230}) {
     Graph graph;
-    const ValueId x = graph.add_input("x", f32({3, 1, 1, size}));
-    const ValueId indices = graph.add_input("indices", make_type(DType::i64, {1, 3}));
-    graph.outputs = {graph.add(Op::scatter_nd, {x, indices, graph.add_input("updates", f32({1, size}))},
-                               {{"reduction", "add"}})};
+    const std::int64_t extent = std::abs(size);
+    const ValueId x = graph.add_input("x", f32({3, 1, 1, extent}));
+    if (size > 0) {
+      const ValueId indices = graph.add_input("indices", make_type(DType::i64, {1, 3}));
+      graph.outputs = {graph.add(Op::scatter_nd, {x, indices, graph.add_input("updates", f32({1, extent}))},
+                                 {{"reduction", "add"}})};
+    } else {
+      const ValueId indices = graph.add_input("indices", make_type(DType::i64, {2, 1, 1, extent}));
+      graph.outputs = {graph.add(Op::scatter_elements,
+                                 {x, indices, graph.add_input("updates", f32({2, 1, 1, extent}))},
+                                 {{"axis", std::int64_t{0}}, {"reduction", "none"}})};
+    }
     const Imported imported = load_graph(std::move(graph), on_card);
     menu_.learn(*imported.plan, on_card->machine);
     for (const Kernel& kernel : menu_.apply(imported.plan, on_card->machine)->kernels)

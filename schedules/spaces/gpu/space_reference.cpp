@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/spaces.h"
 
@@ -9,15 +10,16 @@
 namespace sylvite {
 namespace {
 
-/// Halide loses the memory that such a kernel adds slices up in where the run gives its extents.
-bool scatters_open_slices(const Kernel& kernel) {
-  return kernel.open &&
-         std::ranges::any_of(kernel.body.nodes(), [](const Node& node) { return node.op == Op::scatter_nd; });
+/// Halide loses the memory that such a kernel adds up in, or looks for it on the host, where the run gives its extents.
+bool scatters_open(const Kernel& kernel) {
+  return kernel.open && std::ranges::any_of(kernel.body.nodes(), [](const Node& node) {
+           return has_trait(node.op, OpTrait::scatter);
+         });
 }
 
 Candidate whole_kernel(const Kernel& kernel) {
-  if (scatters_open_slices(kernel))
-    throw UnsupportedError("slices whose sizes are open are scattered by a kernel for each size");
+  if (scatters_open(kernel))
+    throw UnsupportedError("what has open sizes is scattered by a kernel for each size");
   ScheduleWriter writer;
   gpu_whole_kernel(writer, kernel);
   return {Form{}, writer.take()};
