@@ -139,6 +139,7 @@ def parse_options():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--kernels", type=int, default=6)
     parser.add_argument("--jobs", type=int, default=1, help="networks that are prepared side by side")
+    parser.add_argument("--patience", type=float, default=1e9, help="seconds after which those that are not prepared are left out")
     parser.add_argument("--minutes", type=float, default=1e9)
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -148,7 +149,7 @@ def parse_options():
 
 
 def race_all(names, options):
-    """Prepares the networks side by side, then measures one after the other."""
+    """Prepares the networks side by side, then measures one after the other; each result as it comes."""
     context = multiprocessing.get_context("spawn")
     racers = []
     for name in names:
@@ -157,17 +158,23 @@ def race_all(names, options):
         process.start()
         theirs.close()
         racers.append((name, ours, process))
-    said = {name: receive(pipe) for name, pipe, _ in racers}
+    end = time.time() + options.patience
+    said = {name: receive(pipe, end) for name, pipe, _ in racers}
+    for name, _, process in racers:
+        if said[name] != "ready":
+            process.kill()
     for name, pipe, process in racers:
         if said[name] == "ready":
             pipe.send("go")
-            said[name] = receive(pipe)
+            said[name] = receive(pipe, math.inf)
         process.join()
-    return said
+        yield name, said[name]
 
 
-def receive(pipe):
+def receive(pipe, end):
     try:
+        if end < math.inf and not pipe.poll(max(0, end - time.time())):
+            return "it was not prepared in time"
         return pipe.recv()
     except EOFError:
         return "the process died"
@@ -182,7 +189,7 @@ def main():
         if time.time() > end:
             print(f"LEFT OUT {' '.join(some)}", flush=True)
             continue
-        for name, result in race_all(some, options).items():
+        for name, result in race_all(some, options):
             if isinstance(result, str):
                 print(f"FAILED {name}: {result}", flush=True)
                 continue

@@ -178,6 +178,54 @@ NETWORKS = {
     "codebook": Network("coder", "further_networks", "Codebook", (3, 128, 128)),
     "style": Network("generator", "further_networks", "StyleGenerator", (1, 256)),
     "stereo": Network("stereo", "further_networks", "StereoNet", (6, 128, 256)),
+    "latent_denoiser": Network("U-Net", "pattern_networks", "CrossDenoiser", (4, 32, 32)),
+    "dit": Network("vision transformer", "pattern_networks", "DiffusionTransformer", (4, 32, 32)),
+    "wavenet": Network("1D", "pattern_networks", "Waves", (1, 4096)),
+    "folding": Network("pairs", "pattern_networks", "PairNet", (16, 64, 32)),
+    "raft": Network("flow", "pattern_networks", "OpticalFlow", (6, 128, 128)),
+    "restorer": Network("restoration", "pattern_networks", "Restorer", (3, 128, 128)),
+    "dgcnn": Network("points", "pattern_networks", "PointGraph", (512, 3)),
+    "demucs": Network("recurrent", "pattern_networks", "Separator", (2, 16384)),
+    "x3d": Network("3D", "pattern_networks", "MovingImages", (3, 8, 112, 112)),
+    "ranker": Network("table", "pattern_networks", "Ranker", (26,)),
+    "matcher": Network("points", "pattern_networks", "Matcher", (512, 64)),
+    "planes": Network("perceptron", "pattern_networks", "Planes", (4096, 3)),
+    "botnet": Network("hybrid", "timm", "botnet26t_256", (3, 256, 256)),
+    "cspdarknet": Network("dense", "timm", "cspdarknet53", IMAGE),
+    "cs3darknet": Network("dense", "timm", "cs3darknet_focus_s", IMAGE),
+    "fasternet": Network("plain", "timm", "fasternet_t0", IMAGE),
+    "nextvit": Network("hybrid", "timm", "nextvit_small", IMAGE),
+    "regnet_z": Network("grouped", "timm", "regnetz_005", IMAGE),
+    "resnet_blur": Network("residual", "timm", "resnetblur18", IMAGE),
+    "shvit": Network("hybrid", "timm", "shvit_s1", IMAGE),
+    "swiftformer": Network("hybrid", "timm", "swiftformer_xs", IMAGE),
+    "vitamin": Network("hybrid", "timm", "vitamin_small_224", IMAGE),
+    "tnt": Network("vision transformer", "timm", "tnt_s_patch16_224", IMAGE),
+    "poolformer_v2": Network("metaformer", "timm", "poolformerv2_s12", IMAGE),
+    "convformer": Network("metaformer", "timm", "convformer_s18", IMAGE),
+    "ghostnet_v2": Network("depthwise", "timm", "ghostnetv2_100", IMAGE),
+    "nf_resnet": Network("norm-free", "timm", "nf_regnet_b0", (3, 192, 192)),
+    "gc_resnet": Network("residual", "timm", "gcresnet33ts", (3, 256, 256)),
+    "maxxvit": Network("windowed", "timm", "maxxvit_rmlp_nano_rw_256", (3, 256, 256)),
+    "coatnext": Network("hybrid", "timm", "coatnext_nano_rw_224", IMAGE),
+    "fbnet_v3": Network("depthwise", "timm", "fbnetv3_b", IMAGE),
+    "gernet": Network("plain", "timm", "gernet_s", IMAGE),
+    "twins_pcpvt": Network("vision transformer", "timm", "twins_pcpvt_small", IMAGE),
+    "funnel": Network("encoder", "transformers", "FunnelModel", (128,)),
+    "nystromformer": Network("encoder", "transformers", "NystromformerModel", (128,)),
+    "canine": Network("encoder", "transformers", "CanineModel", (256,)),
+    "opt": Network("decoder", "transformers", "OPTModel", (128,)),
+    "gemma3": Network("decoder", "transformers", "Gemma3TextModel", (128,)),
+    "patchtst": Network("series", "transformers", "PatchTSTModel", (512, 7)),
+    "patchtsmixer": Network("series", "transformers", "PatchTSMixerModel", (512, 7)),
+    "dpt": Network("depth", "transformers", "DPTForDepthEstimation", IMAGE),
+    "upernet": Network("segmentation", "transformers", "UperNetForSemanticSegmentation", IMAGE),
+    "sew": Network("speech", "transformers", "SEWModel", (1, 16000)),
+    "unispeech": Network("speech", "transformers", "UniSpeechSatModel", (1, 16000)),
+    "vivit": Network("3D", "transformers", "VivitModel", (8, 3, 112, 112)),
+    "timesformer": Network("3D", "transformers", "TimesformerModel", (8, 3, 112, 112)),
+    "modernbert": Network("encoder", "transformers", "ModernBertModel", (128,)),
+    "rtdetr": Network("detection", "transformers", "RTDetrModel", (3, 320, 320)),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
@@ -245,6 +293,16 @@ OPTIONS = {
     "BloomModel": {"vocab_size": 1000, "hidden_size": 512, "n_layer": 2, "n_head": 8, "use_cache": False},
     "FalconModel": {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
                     "use_cache": False},
+    "FunnelModel": {"vocab_size": 1000, "d_model": 512, "block_sizes": [2, 2], "n_head": 8, "d_inner": 2048},
+    "CanineModel": {"hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "intermediate_size": 2048},
+    "OPTModel": {**TWO_LAYERS, "ffn_dim": 2048, "word_embed_proj_dim": 512, "use_cache": False},
+    "Gemma3TextModel": {**TWO_LAYERS, "num_key_value_heads": 4, "head_dim": 64, "use_cache": False},
+    "NystromformerModel": TWO_LAYERS,
+    "ModernBertModel": {**TWO_LAYERS, "intermediate_size": 1024, "pad_token_id": 0},
+    **{name: {"num_input_channels": 7, "context_length": 512, "patch_length": 16, "patch_stride": 16}
+       for name in ("PatchTSTModel", "PatchTSMixerModel")},
+    **{name: {**NARROW_LAYERS, "image_size": 112, "num_frames": 8} for name in ("VivitModel", "TimesformerModel")},
+    **{name: NARROW_LAYERS for name in ("SEWModel", "UniSpeechSatModel")},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
 
@@ -283,7 +341,7 @@ class Segmentation(torch.nn.Module):
 def build(network):
     options = OPTIONS.get(network.call, {})
     package = importlib.import_module(network.package)
-    if network.package in ("own_networks", "further_networks"):
+    if network.package in ("own_networks", "further_networks", "pattern_networks"):
         return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
