@@ -14,6 +14,7 @@
 #include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
+#include "runtime/given_inputs.h"
 #include "runtime/kernel_call.h"
 #include "runtime/launch_order.h"
 #include "runtime/loaded_kernels.h"
@@ -34,12 +35,6 @@ void set_host(halide_buffer_t& buffer, const void* data) {
                     fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
 }
 
-void check_input(const Port& wanted, const Tensor& given, std::size_t number) {
-  if (given.type() == wanted.type) return;
-  throw InputError("input {} '{}': got {}, expected {}", number, wanted.name, given.type().to_string(),
-                   wanted.type.to_string());
-}
-
 Tensor copy_of(const TensorType& type, const std::byte* data) {
   Tensor copy(type.dtype, type.dims());
   if (copy.byte_size() > 0)
@@ -54,13 +49,6 @@ struct Moving {
   Window window;
 };
 
-/// Kernels read vectors at any address, numbers at multiples of their size; a copy would take longer than reading does.
-Tensor readable(const Tensor& given) {
-  const auto address = reinterpret_cast<std::uintptr_t>(given.data());
-  if (address != 0 && address % dtype_size(given.dtype()) == 0) return given;
-  return copy_of(given.type(), static_cast<const std::byte*>(given.data()));
-}
-
 }  // namespace
 
 struct Program::Rep {
@@ -69,6 +57,7 @@ struct Program::Rep {
         plan(*shared_plan),
         options(wanted),
         context(wanted.threads),
+        inputs(plan.inputs),
         arena(find_arena(relatives)),
         states(find_states(relatives)),
         results(find_shared(&Rep::results, relatives.take_turns, relatives)),
@@ -89,7 +78,6 @@ struct Program::Rep {
   void note_all();
   void upload_weights();
   void prepare_device();
-  void take_inputs(const std::vector<Tensor>& inputs);
   void bind_run(const std::vector<Tensor>& inputs);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
@@ -97,12 +85,15 @@ struct Program::Rep {
   void launch_at(std::size_t number, std::int64_t trip);
   void run_launches();
   void run_profiled(std::vector<LaunchTime>& profile);
+  [[nodiscard]] bool has_own_memory(std::size_t output) const;
   [[nodiscard]] Tensor result(std::size_t number) const;
+  [[nodiscard]] std::vector<Tensor> take_results();
 
   std::shared_ptr<const Plan> shared_plan;
   const Plan& plan;
   ProgramOptions options;
   RunContext context;
+  GivenInputs inputs;
   std::shared_ptr<Arena> arena;                ///< also of relatives that take turns
   std::shared_ptr<StateMemory> states;         ///< likewise
   std::shared_ptr<BlockPools<Arena>> results;  ///< likewise
@@ -121,7 +112,7 @@ struct Program::Rep {
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
-  std::vector<Tensor> inputs;                              ///< of the current run
+  std::vector<Tensor> output_types;                        ///< likewise, without memory
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
@@ -272,26 +263,21 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   }
 }
 
-void Program::Rep::take_inputs(const std::vector<Tensor>& given) {
-  if (given.size() != plan.inputs.size())
-    throw InputError("{} inputs given, the model takes {}", given.size(), plan.inputs.size());
-  inputs.clear();
-  for (std::size_t i = 0; i < given.size(); ++i) {
-    check_input(plan.inputs[i], given[i], i);
-    inputs.push_back(readable(given[i]));
-  }
+bool Program::Rep::has_own_memory(std::size_t output) const {
+  return bindings.outputs[output] == Location{BufferKind::output, static_cast<std::int64_t>(output)};
 }
 
 void Program::Rep::bind_run(const std::vector<Tensor>& given) {
-  take_inputs(given);
+  inputs.take(given);
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs[i].data());
+    for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs.at(i).data());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (bindings.outputs[i] != Location{BufferKind::output, static_cast<std::int64_t>(i)}) continue;
-    const TensorType& type = plan.outputs[i].type;
-    const std::shared_ptr<void> block = results->take(static_cast<std::size_t>(type.byte_size()));
-    outputs[i] = Tensor(type.dtype, type.dims(), block, block.get());
-    for (halide_buffer_t* use : output_uses[i]) set_host(*use, block.get());
+    if (!has_own_memory(i)) continue;
+    const Tensor& type = output_types[i];
+    std::shared_ptr<void> block = results->take(static_cast<std::size_t>(type.byte_size()));
+    const void* data = block.get();
+    outputs[i] = Tensor(type.dtype(), type.dims(), std::move(block), data);
+    for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
   }
 }
 
@@ -358,6 +344,17 @@ Tensor Program::Rep::result(std::size_t number) const {
   throw InternalError("corrupt kind of output {}", number);
 }
 
+/// What has memory of its own goes last: other results may be copies of it.
+std::vector<Tensor> Program::Rep::take_results() {
+  std::vector<Tensor> results(outputs.size());
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (!has_own_memory(i)) results[i] = result(i);
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (has_own_memory(i)) results[i] = std::exchange(outputs[i], Tensor());
+  inputs.release();
+  return results;
+}
+
 Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
                  const ProgramOptions& options, const Relatives& relatives)
     : rep_(std::make_unique<Rep>(std::move(plan), options, relatives)) {
@@ -367,6 +364,8 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
     if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
   }
   rep_->load(kernels, donors);
+  for (const Port& output : rep_->plan.outputs)
+    rep_->output_types.emplace_back(output.type.dtype, output.type.dims(), nullptr, nullptr);
   rep_->outputs.resize(rep_->plan.outputs.size());
 }
 
@@ -385,9 +384,9 @@ Program& Program::operator=(Program&&) noexcept = default;
 
 std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given,
                                                 std::vector<LaunchTime>* profile) {
-  take_inputs(given);
+  inputs.check(given);
   prepare_device();
-  return device->run(std::exchange(inputs, {}), profile);
+  return device->run(given, profile);
 }
 
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
@@ -396,12 +395,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   rep_->bind_run(inputs);
   with_workers(rep_->context.threads(), rep_->options.spin_seconds,
                [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
-  std::vector<Tensor> results;
-  results.reserve(rep_->plan.outputs.size());
-  for (std::size_t i = 0; i < rep_->plan.outputs.size(); ++i) results.push_back(rep_->result(i));
-  rep_->inputs.clear();
-  std::ranges::fill(rep_->outputs, Tensor());
-  return results;
+  return rep_->take_results();
 }
 
 std::vector<Tensor> Program::states() const {

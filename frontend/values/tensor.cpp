@@ -28,8 +28,9 @@ void check_index(std::int64_t i, std::int64_t size) {
 
 /// Elements of a tensor; throws ModelError when their bytes cannot be counted.
 std::int64_t checked_size(DType dtype, const Dims& dims) {
+  constexpr std::int64_t small = std::int64_t{1} << 48;  // its bytes can be counted
   const std::int64_t size = checked_product(dims, "tensor");
-  (void)checked_product({size, static_cast<std::int64_t>(dtype_size(dtype))}, "tensor");
+  if (size > small) (void)checked_product({size, static_cast<std::int64_t>(dtype_size(dtype))}, "tensor");
   return size;
 }
 

@@ -37,6 +37,22 @@ TorchImportOptions import_options_of(const CapturedGraph& graph, const SymbolVal
   return options;
 }
 
+CapturedRead read_of(const TorchTensor& tensor, std::size_t input, Dims stored) {
+  return {.input = input,
+          .dtype = tensor.type.dtype,
+          .dims = tensor.type.dims(),
+          .strides = tensor.strides,
+          .stored = std::move(stored),
+          .type = dlpack_type(tensor.type.dtype)};
+}
+
+std::vector<CapturedRead> lies_of(const std::vector<TorchOutput>& outputs) {
+  std::vector<CapturedRead> lies(outputs.size());
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].graph_output >= 0) lies[i] = read_of(outputs[i].tensor, 0, {});
+  return lies;
+}
+
 /// Per input of the program.
 std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph& torch) {
   std::map<std::string, std::size_t> by_name;
@@ -46,12 +62,8 @@ std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph&
   for (const TorchInput& input : torch.inputs) {
     if (input.graph_input < 0) continue;
     const auto number = static_cast<std::size_t>(input.graph_input);
-    reads.at(number) = {by_name.at(input.name),
-                        input.tensor.type.dtype,
-                        input.tensor.type.dims(),
-                        input.tensor.strides,
-                        torch.graph.type(torch.graph.inputs[number]).dims(),
-                        dlpack_type(input.tensor.type.dtype)};
+    reads.at(number) =
+        read_of(input.tensor, by_name.at(input.name), torch.graph.type(torch.graph.inputs[number]).dims());
   }
   return reads;
 }
@@ -114,8 +126,10 @@ CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& re
                                const std::stop_token& stop) {
   CapturedProgram made{.built = build_program(capture.imported, capture.chosen, relatives, stop),
                        .reads = capture.reads,
+                       .given = std::vector<Tensor>(capture.reads.size()),
                        .taken = capture.taken,
                        .outputs = capture.outputs,
+                       .lies = lies_of(capture.outputs),
                        .owns = {},
                        .device = {}};
   made.owns = owned_outputs(made.built.program);

@@ -63,8 +63,10 @@ struct DeviceState {
 struct CapturedProgram {
   Built built;
   std::vector<CapturedRead> reads;  ///< per input of the program
+  std::vector<Tensor> given;        ///< per input, as the last call on the CPU had it; keeps nothing alive
   std::vector<TakenParameter> taken;
   std::vector<TorchOutput> outputs;  ///< of the text
+  std::vector<CapturedRead> lies;    ///< per output of the text: an input that lies as it does
   std::vector<bool> owns;            ///< per output of the program: it is memory of its own
   DeviceState device = {};           ///< of a program on a device
 };

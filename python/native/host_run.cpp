@@ -5,17 +5,22 @@
 namespace sylvite::python {
 namespace {
 
-std::vector<Tensor> inputs_of(const CapturedProgram& program, const std::vector<PyObject*>& items) {
-  std::vector<Tensor> inputs;
-  inputs.reserve(program.reads.size());
-  for (const CapturedRead& read : program.reads) {
+/// What lies where it lay at the last call, as parameters do, is as it was then. Returns the numbers of those that were copied.
+std::vector<std::size_t> take_inputs(CapturedProgram& program, const std::vector<PyObject*>& items) {
+  std::vector<std::size_t> copied;
+  for (std::size_t i = 0; i < program.reads.size(); ++i) {
+    const CapturedRead& read = program.reads[i];
+    Tensor& given = program.given[i];
     PyObject* item = items.at(read.input);
     const dlpack::DlTensor view = borrow_view(item);
-    inputs.push_back(is_in_place(read, view, dlpack::cpu_device)
-                         ? Tensor(read.dtype, read.stored, nullptr, view.address())
-                         : read_input(read, borrow_array(required_api(item), item)));
+    if (!is_in_place(read, view, dlpack::cpu_device)) {
+      given = read_input(read, borrow_array(required_api(item), item));
+      copied.push_back(i);
+    } else if (given.data() != view.address()) {
+      given = Tensor(read.dtype, read.stored, nullptr, view.address());
+    }
   }
-  return inputs;
+  return copied;
 }
 
 Tensor copy_of(const Tensor& tensor) {
@@ -29,17 +34,19 @@ Tensor copy_of(const Tensor& tensor) {
 HostRun::HostRun(CapturedProgram& program, const std::vector<PyObject*>& items,
                  const dlpack::ExchangeApi& api)
     : program_(program), api_(api) {
-  const std::vector<Tensor> inputs = inputs_of(program, items);
+  const std::vector<std::size_t> copied = take_inputs(program, items);
   const WithoutGil others_run;
-  outputs_ = program.built.program.run(inputs);
+  outputs_ = program.built.program.run(program.given);
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (!program.owns[i]) outputs_[i] = copy_of(outputs_[i]);
+  for (const std::size_t number : copied) program.given[number] = Tensor();
 }
 
 Ref HostRun::value(std::size_t number) const {
   const TorchOutput& output = program_.outputs.at(number);
   const Tensor& value = outputs_.at(static_cast<std::size_t>(output.graph_output));
-  dlpack::ManagedVersioned* managed = managed_tensor(value, output.tensor.type.dims(), output.tensor.strides);
+  const CapturedRead& lies = program_.lies.at(number);
+  dlpack::ManagedVersioned* managed = managed_tensor(value, lies.dims, lies.strides);
   void* object = nullptr;
   if (api_.object_from_managed(managed, &object) != 0) {
     managed->deleter(managed);
@@ -50,8 +57,12 @@ Ref HostRun::value(std::size_t number) const {
 
 void HostRun::write(std::size_t number, PyObject* input) const {
   const TorchOutput& output = program_.outputs.at(number);
-  write_back(outputs_.at(static_cast<std::size_t>(output.graph_output)), output.tensor,
-             borrow_array(required_api(input), input));
+  const Tensor& value = outputs_.at(static_cast<std::size_t>(output.graph_output));
+  const dlpack::DlTensor view = borrow_view(input);
+  if (is_in_place(program_.lies.at(number), view, dlpack::cpu_device))
+    std::memcpy(view.address(), value.data(), static_cast<std::size_t>(value.byte_size()));
+  else
+    write_back(value, output.tensor, borrow_array(required_api(input), input));
 }
 
 }  // namespace sylvite::python

@@ -53,6 +53,23 @@ class SeldomForms(WithTorch):
         self.assertEqual(got[1].data_ptr(), model.mean.data_ptr())
         self.assertEqual(int(model.calls), 3)
 
+    def test_inputs_that_move_from_call_to_call(self):
+        def f(x, state, cache):
+            state.mul_(0.5).add_(x.sum(0))
+            cache += x.t()
+            return x @ state
+
+        compiled = self.compiled(f)
+        with torch.no_grad():
+            for step in range(6):
+                x = torch.randn(4, 3)
+                if step % 3 == 1:  # at no multiple of 4
+                    x = torch.frombuffer(bytearray(2) + bytearray(x.numpy().tobytes()), dtype=torch.float32, offset=2).view(4, 3)
+                given = [x, torch.randn(3), torch.randn(3, 4)]
+                beside = [given[0].clone(), *(each.clone() for each in given[1:])]
+                self.assert_same(compiled(*given), f(*beside))
+                self.assert_same(given, beside)
+
     def test_results_that_show_parts_of_one_value_share_memory(self):
         def f(x):
             y, z = x * 2, (x + 1).chunk(2, 1)
