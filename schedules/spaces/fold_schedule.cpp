@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/rounding.h"
+#include "frontend/graph/views.h"
 
 namespace sylvite {
 
@@ -30,10 +31,18 @@ std::int64_t vectors_for_row(std::int64_t extent, std::int64_t lanes, std::int64
   return best;
 }
 
+std::int64_t lanes_of_row(const RunExtent& row, std::int64_t lanes) {
+  constexpr std::int64_t least_lanes = 4;
+  constexpr std::int64_t most_vectors = 16;
+  const bool is_odd = !row.is_open && row.extent % lanes != 0;
+  return is_odd && row.extent >= least_lanes && row.extent <= most_vectors * lanes ? row.extent : lanes;
+}
+
 void fold_row(ScheduleWriter& writer, const std::string& stage, const Dims& extents, std::int64_t lanes,
               std::int64_t vectors, const Place& place) {
   compute_at(writer, stage, place);
-  if (extents.empty() || extents[0] < 2 * lanes) {
+  const bool is_alone = extents.empty() || product(extents, 1, extents.size()) == 1;
+  if (extents.empty() || extents[0] < (is_alone ? 2 * lanes : lanes)) {
     if (!extents.empty() && extents[0] >= lanes)
       writer.add("{}.update(0).atomic().vectorize(r0, {}, TailStrategy::GuardWithIf);", stage, lanes);
     return;

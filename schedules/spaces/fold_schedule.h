@@ -16,6 +16,10 @@ struct Place {
 };
 void compute_at(ScheduleWriter& writer, const std::string& stage, const Place& place);
 
+/// How many elements of a row a vector holds: rows of a few vectors that their lanes do not divide are one vector each, as
+/// what is behind the ends of its registers costs less than a step that shifts inwards or is guarded.
+[[nodiscard]] std::int64_t lanes_of_row(const RunExtent& row, std::int64_t lanes);
+
 /// Folds a row: the innermost folded dim r0 is walked in `lanes * vectors` partial results held in registers,
 /// which are then folded in one tree. `extents` are those of r0, r1, ...; the stage's update 0 must be
 /// associative.

@@ -161,24 +161,24 @@ Candidate NormalizationRows::at(const Numbers& point) const {
   if (has_short_rows(facts)) return at_short_rows(point);
   const std::size_t rank = row_rank(kernel, *facts.anchor);
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
+  const std::int64_t lanes = lanes_of_row(facts.loops[0], facts.lanes);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
-  nest.vectorize_inner(facts.lanes, point.vectors);
+  nest.vectorize_inner(lanes, point.vectors);
   Place place;
   if (nest.loops().size() > rank) {
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), rank);
     place = {facts.output, nest.loops()[rank].name};
   }
   const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
-  for (const std::string& stage : stages.folds)
-    fold_row(writer, stage, folded, facts.lanes, point.vectors, place);
+  for (const std::string& stage : stages.folds) fold_row(writer, stage, folded, lanes, point.vectors, place);
   for (const std::string& stage : stages.scalars) compute_at(writer, stage, place);
   std::vector<std::string> rows;
   if (!stages.row.empty()) rows.push_back(stages.row);
   if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
   for (const std::string& stage : rows) {
     compute_at(writer, stage, place);
-    vectorize_row(writer, stage, facts.loops[0], facts.lanes, point.vectors);
+    vectorize_row(writer, stage, facts.loops[0], lanes, point.vectors);
   }
   return {Form{}, writer.take()};
 }

@@ -48,7 +48,8 @@ std::vector<std::int64_t> logical_dims(const TensorType& type) {
 /// The folded loops of the anchor's input, and whether the fast one (the innermost longer than 1) is among
 /// them.
 struct Fold {
-  Dims extents;  ///< of r0, r1, ...
+  Dims extents;   ///< of r0, r1, ...
+  RunExtent row;  ///< r0
   bool fast_is_folded = false;
 };
 Fold fold_of(const Kernel& kernel, const Node& anchor) {
@@ -56,10 +57,12 @@ Fold fold_of(const Kernel& kernel, const Node& anchor) {
   const std::vector<std::int64_t> axes = folded_axes(anchor);
   const std::vector<std::int64_t> logical = logical_dims(type);
   const Dims extents = loop_extents(type);
+  const std::vector<RunExtent> runs = run_extents(kernel, anchor.inputs.front());
   Fold fold;
   bool seen_fast = false;
   for (std::size_t d = 0; d < extents.size(); ++d) {
     const bool folded = std::find(axes.begin(), axes.end(), logical[d]) != axes.end();
+    if (folded && fold.extents.empty()) fold.row = runs[d];
     if (folded) fold.extents.push_back(extents[d]);
     if (!seen_fast && extents[d] > 1) {
       seen_fast = true;
@@ -126,7 +129,8 @@ Candidate ReductionRows::at(const Numbers& point) const {
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     place = {facts.output, nest.loops()[0].name};
   }
-  fold_row(writer, facts.anchor_value + "_fold", fold.extents, facts.lanes, point.vectors, place);
+  fold_row(writer, facts.anchor_value + "_fold", fold.extents, lanes_of_row(fold.row, facts.lanes),
+           point.vectors, place);
   return {Form{}, writer.take()};
 }
 

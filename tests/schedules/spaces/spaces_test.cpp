@@ -72,6 +72,8 @@ const SpaceCase cases[] = {
     {"reduction_rows",
      R"(graph g(%a: f32[1000]) { %v: f32[] = reduce_sum(%a) {axes=[0], keepdims=0} %s: f32[] = sqrt(%v) return %s })"},
     {"reduction_rows", R"(graph g(%a: f32[30,4]) { %v: f32[30,1] = reduce_min(%a) {axes=[1]} return %v })"},
+    {"reduction_rows",
+     R"(graph g(%a: f32[3,4,5,20]) { %v: f32[1,4,1,1] = reduce_sum(%a) {axes=[0,2,3]} return %v })"},
     {"reduction_columns",
      R"(graph g(%a: f32[9,7,50]) { %v: f32[9,50] = reduce_sum(%a) {axes=[1], keepdims=0} return %v })"},
     {"reduction_columns",
