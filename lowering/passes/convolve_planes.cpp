@@ -58,14 +58,12 @@ Tensor plane_filter(const Tensor& filter) {
 bool is_taken(const Graph& graph, const Node& node, bool innermost) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
-  const bool is_free = innermost && x.rank() == 3;  // the filter is a view
-  if (!is_free && !graph.is_constant(node.inputs[1])) return false;
+  if (innermost && x.rank() != 3) return false;
   const bool floats = x.dtype == DType::f32 || x.dtype == DType::bf16 || x.dtype == DType::f16;
   if (!floats || graph.type(node.outputs[0]).element_count() == 0 || x.element_count() == 0) return false;
   const Dims filter = graph.type(node.inputs[1]).dims();
   // The channels of a group would not lie together.
-  return x.rank() == 3 ||
-         (!innermost && x.rank() == 5 && (node.attributes.integer("groups") == 1 || filter[2] == 1));
+  return x.rank() == 3 || (x.rank() == 5 && (node.attributes.integer("groups") == 1 || filter[2] == 1));
 }
 
 /// Attributes of the convolution of planes: those of the last two dims.
@@ -115,7 +113,10 @@ class PlaneConvolver {
     Graph& graph = rewriter.graph();
     const Value& filter = rewriter.source().value(id);
     if (filter.constant) return graph.add_constant(plane_filter(*filter.constant));
-    return add_reshape(graph, rewriter.mapped(id), plane_dims(filter.type.dims()));
+    const Dims dims = filter.type.dims();
+    if (dims.size() == 3) return add_reshape(graph, rewriter.mapped(id), plane_dims(dims));
+    const ValueId taps_first = add_transpose(graph, rewriter.mapped(id), frames_first());
+    return add_reshape(graph, taps_first, {dims[0], dims[2] * dims[1], dims[3], dims[4]});
   }
 
   /// For every frame of the result the frames of x that the window meets, as channels: [N*D', k*C, H, W].

@@ -29,8 +29,8 @@ namespace sylvite {
 /// given) is two products and a softmax, which have: very deep heads, say. Causal ones and those with a cap stay.
 [[nodiscard]] Graph divide_attention(const Graph& graph, const LoweringOptions& options);
 
-/// The same graph in which convolutions over one or three dims with constant filters are over two, as templates take
-/// them, and with `innermost` those over one with any: a signal is an image of one line, and of a volume the frames that a window meets are channels of one image.
+/// The same graph in which convolutions over one or three dims are over two, as templates take them: a signal is an image of
+/// one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
 /// numbers or channels beside them, is done on images, too. `innermost`: volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
