@@ -24,6 +24,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from . import _native
 from ._settings import settings
+from .torch_complex import DECOMPOSITIONS as COMPLEX
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_elements import DECOMPOSITIONS as ELEMENTS
 from .torch_graph import DTYPES, Text, Writer, computes, device_of, is_write, unwritable
@@ -46,6 +47,7 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
+from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import resize_by_products
@@ -128,7 +130,7 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
     table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    own = {**WHOLE, **ELEMENTS, **GRIDS, **DRAWS, **OWN}
+    own = {**WHOLE, **ELEMENTS, **GRIDS, **COMPLEX, **SEGMENTS, **DRAWS, **OWN}
     return {**kept, **{op: _or_whole(function) for op, function in own.items()}}
 
 

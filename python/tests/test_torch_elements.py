@@ -96,5 +96,23 @@ class Elements(Whole):
         self.assert_same(x.grad * x.detach(), leaky.detach())
 
 
+class Folds(Whole):
+    def test_reductions_of_segments(self):
+        x = torch.randn(10, 4)
+        x[3] = x[4]
+        for how in ("sum", "mean", "max", "min"):
+            by_lengths, by_offsets = {"lengths": torch.tensor([3, 2, 5])}, {"offsets": torch.tensor([0, 3, 3, 10]), "initial": 0.5}
+            self.check_gradients(lambda x: torch.segment_reduce(x, how, **by_lengths), x)
+            self.check_gradients(lambda x: torch.segment_reduce(x[:, 0], how, **by_offsets), x)
+        self.check(lambda x: told(torch.segment_reduce(x, "mean", offsets=torch.tensor([0, 3, 3, 10]))), x)
+
+    def test_reductions_of_complex_numbers(self):
+        x = torch.randn(5, 6, dtype=torch.complex64)
+        parts = torch.view_as_real
+        self.check_gradients(lambda x: (x.var(1), x.std(0), x.var(), x.var((0, 1), correction=2, keepdim=True)), x)
+        self.check_gradients(lambda x: (parts(x.prod(1)), parts(x[:, :3].prod(0, keepdim=True)), parts(x[:2, :2].prod())), x, tolerance=1e-3)
+        self.check_gradients(lambda x: parts(x[:, :5].cumprod(1)), x, tolerance=1e-3)
+
+
 if __name__ == "__main__":
     unittest.main()
