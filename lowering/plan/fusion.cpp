@@ -216,9 +216,9 @@ class Fuser {
 
   [[nodiscard]] bool fits_epilogue(NodeId id, const NodeSet& inside, NodeId anchor) const {
     const Node& candidate = node(id);
-    if (taken_[id]) return false;
-    if (role_of(candidate) == Role::view) return takes_view_epilogue(graph_, node(anchor), candidate);
-    if (role_of(candidate) != Role::pointwise) return false;
+    const Role role = role_of(candidate);
+    if (taken_[id] || (role != Role::view && role != Role::pointwise)) return false;
+    if (role == Role::view) return takes_view_epilogue(graph_, node(anchor), candidate, options_);
     const TensorType& type = graph_.type(candidate.outputs[0]);
     return std::all_of(candidate.inputs.begin(), candidate.inputs.end(), [&](ValueId input) {
       const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;

@@ -39,6 +39,13 @@ bool keeps_last_axis(const Graph& graph, const Node& view) {
   return !from.empty() && !to.empty() && from.back() == to.back();
 }
 
+/// Does the transpose bring the axis along which parts lie side by side innermost, so that each element of a vector asks
+/// which part it is of?
+bool mixes_parts(const Node& concat, const Node& transpose) {
+  return transpose.inputs[0] == concat.outputs[0] &&
+         transpose.attributes.integers("perm").back() == concat.attributes.integer("axis");
+}
+
 }  // namespace
 
 Role role_of(const Node& node) {
@@ -88,14 +95,17 @@ bool takes_epilogue(const Node& anchor) {
          !has_trait(anchor.op, OpTrait::scan);
 }
 
-bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view) {
+bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view,
+                         const LoweringOptions& options) {
   if (view.op == Op::to_layout)
     return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction) ||
            anchor.op == Op::pad;
   if (view.op == Op::reshape && anchor.op == Op::concat) return true;
   if (view.op != Op::transpose) return false;
   if (has_trait(anchor.op, OpTrait::attention)) return keeps_last_axis(graph, view);
-  return anchor.op == Op::concat || anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
+  const bool is_for_vectors = options.image_layout != ImageLayout::channels_last;
+  if (anchor.op == Op::concat) return !is_for_vectors || !mixes_parts(anchor, view);
+  return anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
 }
 
 bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead) {

@@ -48,7 +48,8 @@ enum class Role {
 [[nodiscard]] bool takes_epilogue(const Node& anchor);
 
 /// True when a group with this anchor may write its result through `view`.
-[[nodiscard]] bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view);
+[[nodiscard]] bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view,
+                                       const LoweringOptions& options);
 
 /// True when a group with this anchor may read an operand through `view`; `ahead` when the anchor itself
 /// reads it, else the operand is one of the epilogue.

@@ -191,6 +191,18 @@ TEST_F(FusionTest, ReshapeBehindAConcatIsLeftToMemory) {
   EXPECT_THAT(groups_of(graph), ElementsAre("concat"));
 }
 
+TEST_F(FusionTest, ConcatsAreTurnedByThemselvesWherePartsComeInnermost) {
+  const auto groups_with = [](const Dims& perm) {
+    Graph graph;
+    const ValueId a = graph.add_input("a", f32({2, 3, 4, 5}));
+    const ValueId both = graph.add(Op::concat, {a, a}, {{"axis", std::int64_t{1}}});
+    graph.outputs = {graph.add(Op::transpose, {both}, {{"perm", perm}})};
+    return groups_of(graph);
+  };
+  EXPECT_THAT(groups_with({0, 2, 3, 1}), ElementsAre("concat", "transpose"));
+  EXPECT_THAT(groups_with({0, 2, 1, 3}), ElementsAre("concat transpose"));
+}
+
 TEST_F(FusionTest, OriginSaysWhy) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).reason, "matmul; then add gelu; ends: output");
