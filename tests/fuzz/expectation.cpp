@@ -39,6 +39,11 @@ double noise_of(DType dtype) {
   }
 }
 
+/// What is less becomes zero in an element type, or this: kernels that compute in f32 keep it.
+double least_of(DType dtype) {
+  return dtype == DType::f16 ? 0x1p-24 : 0;
+}
+
 /// Tensors of small multiples of some 2^-k were not rounded, and sums of them are exact in any order.
 bool is_exact(const Tensor& tensor) {
   const bool is_short = dtype_size(tensor.dtype()) == 2;
@@ -64,12 +69,13 @@ class Noise {
     if (!is_float(tensor.dtype()) || (may_be_exact && is_exact(tensor))) return tensor;
     Tensor noisy(tensor.dtype(), tensor.dims());
     const double size = sign_ * units * noise_of(tensor.dtype());
+    const double least = sign_ * least_of(tensor.dtype());
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
       const double value = tensor.as_double(i);
       const std::uint32_t drawn = random_();
       const double moved = size * (1 + static_cast<double>(drawn >> 1) * 0x1p-32);
-      const double factor = drawn % 2 == 0 ? 1 + moved : 1 - moved;
-      noisy.set_double(i, std::isfinite(value) ? value * factor : value);
+      const double up = drawn % 2 == 0 ? 1 : -1;
+      noisy.set_double(i, std::isfinite(value) ? value * (1 + up * moved) + up * least : value);
     }
     return noisy;
   }
