@@ -43,7 +43,8 @@ std::optional<double> KernelVariants::Variant::seconds(const Kernel& fixed, cons
   const auto row = std::ranges::find(space_table(), own.space, &Space::name);
   if (row == space_table().end()) return std::nullopt;
   const Binding binding = row->bind(fixed, machine);
-  if (!binding.refusal.empty() || !binding.space.cost) return std::nullopt;
+  const bool has_point = binding.refusal.empty() && binding.space.parameters.size() == own.point.size();
+  if (!has_point || !binding.space.cost) return std::nullopt;
   return binding.space.cost(own.point);
 }
 
