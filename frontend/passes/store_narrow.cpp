@@ -10,6 +10,7 @@
 #include "frontend/ops/infer.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/round_constants.h"
+#include "frontend/passes/wide_numbers.h"
 
 namespace sylvite {
 namespace {
@@ -102,6 +103,8 @@ class Converter {
         is_sum_(sums_for_norms(source, uses_)),
         is_gate_(gates(source, uses_)),
         is_last_(behind_products(source, uses_)),
+        counts_(made_of_integers(source)),
+        is_place_(become_integers(source)),
         multiplies_row_(source.nodes().size(), false),
         is_row_(source.nodes().size(), false),
         is_given_(source.values().size(), false),
@@ -178,11 +181,11 @@ class Converter {
            type.is_known() && type.element_count() <= most;
   }
 
-  /// Is the node's result f32? What a loop reads and gives, whose body is converted by itself; sums that norms read; gates; the last folds, and pointwise work on what is
+  /// Is the node's result f32? What a loop reads and gives, whose body is converted by itself; positions and coordinates; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
-    if (node.op == Op::loop) return true;
+    if (node.op == Op::loop || counts_[id] || is_place_[id]) return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;
     if (multiplies_row_[id]) return is_row_[id] || is_wide(node.inputs[0]);
@@ -216,7 +219,7 @@ class Converter {
     std::vector<ValueId> inputs(node.inputs.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) inputs[i] = input(id, i, result_is_wide);
     Attributes attributes = node.attributes;
-    if (node.op == Op::cast) {
+    if (node.op == Op::cast && !result_is_wide) {
       if (attributes.string("to") == "f32") attributes.set("to", std::string(dtype_name(narrow_)));
       if (attributes.string("to") == dtype_name(result_.type(inputs[0]).dtype)) {
         stored_.set(node.outputs[0], inputs[0]);
@@ -242,6 +245,8 @@ class Converter {
   IdMap<bool> is_sum_;          ///< per node: sums_for_norms
   IdMap<bool> is_gate_;         ///< per node: gates
   IdMap<bool> is_last_;         ///< per node: behind_products
+  IdMap<bool> counts_;          ///< per node: made_of_integers
+  IdMap<bool> is_place_;        ///< per node: become_integers
   IdMap<bool> multiplies_row_;  ///< per node: row_products, if asked for
   IdMap<bool> is_row_;          ///< per node: rows_for these
   IdMap<bool> is_given_;        ///< per value: an output of the graph

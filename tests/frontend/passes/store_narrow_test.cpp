@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
@@ -30,7 +31,8 @@ TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
   EXPECT_EQ(bf16.type(bf16.outputs[1]).dtype, DType::i64);
   EXPECT_EQ(bf16.output_name(0), graph.output_name(0));
   for (const Value& value : bf16.values()) {
-    const bool outside = value.name == "x" || &value == &bf16.value(bf16.outputs[0]) || value.constant;
+    const bool outside =
+        value.name == "x" || value.name == "c" || &value == &bf16.value(bf16.outputs[0]) || value.constant;
     EXPECT_TRUE(outside || value.type.dtype != DType::f32) << value.name;
   }
   const std::vector<Tensor> inputs = {reals({2, 3}, {1, 2, 3, 4, 5, 6}), ints({2}, {1, 0})};
@@ -296,6 +298,58 @@ TEST(StoreAs, CastsToWhatIsStoredVanish) {
   verify(bf16);
   EXPECT_EQ(bf16.nodes().size(), 1U);
   EXPECT_EQ(bf16.type(bf16.outputs[0]).dtype, DType::bf16);
+}
+
+/// Per value of the graph by name: its element type.
+std::map<std::string, DType> types_of(const Graph& graph) {
+  std::map<std::string, DType> types;
+  for (const Value& value : graph.values()) types[value.name] = value.type.dtype;
+  return types;
+}
+
+TEST(StoreAs, AnglesOfPositionsStayWideUntilTheyScale) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[512,4], %p: i64[512,1]) {
+    %f: f32[512,1] = cast(%p) {to="f32"}
+    %rates = constant f32[1,2] {1.0, 0.1}
+    %a: f32[512,2] = matmul(%f, %rates)
+    %b: f32[512,4] = concat(%a, %a) {axis=1}
+    %c: f32[512,4] = cos(%b)
+    %y: f32[512,4] = mul(%x, %c)
+    %w = constant f32[4,4] {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}
+    %z: f32[512,4] = matmul(%y, %w)
+    return %z
+  })");
+  const Graph narrow = store_narrow(graph, DType::bf16);
+  verify(narrow);
+  const std::map<std::string, DType> types = types_of(narrow);
+  for (const char* name : {"f", "a", "b", "c"}) EXPECT_EQ(types.at(name), DType::f32) << name;
+  EXPECT_EQ(types.at("y"), DType::bf16);
+  std::vector<std::int64_t> positions(512);
+  std::iota(positions.begin(), positions.end(), 0);
+  const std::vector<Tensor> inputs = {reals({512, 4}, std::vector<double>(2048, 1)),
+                                      ints({512, 1}, positions)};
+  const Tensor exact = interpret(graph, inputs)[0], rounded = interpret(narrow, inputs)[0];
+  for (std::int64_t i = 0; i < exact.size(); ++i)
+    ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.01) << i;
+}
+
+TEST(StoreAs, PlacesToReadStayWideUnlessProductsReadThem) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[8,8], %table: f32[900]) {
+    %w = constant f32[8,8] {1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1}
+    %m: f32[8,8] = matmul(%x, %w)
+    %r: f32[8,8] = relu(%m)
+    %k = constant f32[] {899.0}
+    %s: f32[8,8] = mul(%r, %k)
+    %i: i64[8,8] = cast(%s) {to="i64"}
+    %g: f32[8,8] = gather(%table, %i) {axis=0}
+    %n: f32[8,8] = matmul(%r, %w)
+    return %g, %n
+  })");
+  const Graph narrow = store_narrow(graph, DType::bf16);
+  verify(narrow);
+  const std::map<std::string, DType> types = types_of(narrow);
+  EXPECT_EQ(types.at("s"), DType::f32);
+  EXPECT_EQ(types.at("r"), DType::bf16);
 }
 
 }  // namespace
