@@ -1,9 +1,9 @@
 #include "runtime/given_inputs.h"
 
 #include <cstdint>
-#include <cstring>
 
 #include "base/error.h"
+#include "frontend/values/copy_of.h"
 
 namespace sylvite {
 namespace {
@@ -11,13 +11,6 @@ namespace {
 bool is_readable(const Tensor& tensor) {
   const auto address = reinterpret_cast<std::uintptr_t>(tensor.data());
   return address != 0 && address % dtype_size(tensor.dtype()) == 0;
-}
-
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  if (copy.byte_size() > 0)
-    std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(copy.byte_size()));
-  return copy;
 }
 
 }  // namespace

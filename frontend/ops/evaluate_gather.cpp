@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/ops/evaluate.h"
+#include "frontend/values/copy_of.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
@@ -80,13 +81,6 @@ void write_element(Tensor& result, std::int64_t to, const Tensor& updates, std::
           combine(convert_element<double>(target), convert_element<double>(update), reduction));
     }
   });
-}
-
-Tensor copy_of(const Tensor& tensor) {
-  Tensor result(tensor.dtype(), tensor.dims());
-  if (tensor.byte_size() > 0)
-    std::memcpy(result.mutable_data(), tensor.data(), static_cast<std::size_t>(tensor.byte_size()));
-  return result;
 }
 
 }  // namespace
