@@ -260,9 +260,12 @@ std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::v
   for (std::size_t i = 0; i < forms.size(); ++i) {
     const auto entry = entries_.find(skeleton(forms[i]));
     if (entry == entries_.end()) continue;
-    KernelVariants* const variants = entry->second.variants_of(forms[i]);
-    std::optional<Kernel> found = variants == nullptr ? std::nullopt : variants->find_case(forms[i], machine);
-    if (found) result->kernels[i] = std::move(*found);
+    for (KernelVariants& variants : entry->second.open) {
+      std::optional<Kernel> found = variants.find_case(forms[i], machine);
+      if (!found) continue;
+      result->kernels[i] = std::move(*found);
+      break;
+    }
   }
   return result;
 }

@@ -64,10 +64,11 @@ KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machin
 }
 
 std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine) {
-  if (!has_case(kernel)) return std::nullopt;
+  std::optional<Kernel> result = as_case(all_.front().kernel, kernel);
+  if (!result) return std::nullopt;
   Variant& found = best(kernel, machine);
-  std::optional<Kernel> result = as_case(found.kernel, kernel);
-  if (machine.gpu && !can_launch(*result, found.chosen(machine).candidate)) return std::nullopt;
+  if (&found != &all_.front()) result = as_case(found.kernel, kernel);
+  if (machine.gpu && !can_launch(*result, found.chosen(machine).candidate)) return kernel;
   return result;
 }
 

@@ -29,7 +29,8 @@ class KernelVariants {
   explicit KernelVariants(Kernel open);
 
   [[nodiscard]] bool has_case(const Kernel& kernel) const;
-  /// `kernel` as a case of that which should take the least time; nullopt when it is a case of none, or cannot be launched.
+  /// `kernel` as a case of that which should take the least time, or as it is where that cannot be launched; nullopt when it is a
+  /// case of none.
   [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine);
   /// What it should take there, in seconds; 0 where there is no estimate. REQUIRES a case.
   [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
