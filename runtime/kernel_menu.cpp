@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/rounding.h"
-#include "lowering/plan/one_line.h"
+#include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
 #include "schedules/space.h"
 
@@ -50,7 +50,7 @@ std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine) {
   if (machine.gpu) return plan.kernels;
   std::vector<Kernel> forms;
   forms.reserve(plan.kernels.size());
-  for (const Kernel& kernel : plan.kernels) forms.push_back(in_one_line(kernel));
+  for (const Kernel& kernel : plan.kernels) forms.push_back(with_merged_axes(kernel));
   return forms;
 }
 

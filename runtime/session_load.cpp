@@ -134,11 +134,13 @@ void count_plan(Imported& imported) {
 }
 
 /// Passes and lowering of `imported.graph`.
-void transform(Imported& imported) {
+void transform(Imported& imported, bool open_sizes) {
   const Setup& setup = *imported.setup;
   Graph& graph = imported.transformed;
   PassRunner passes(pass_options(setup.config), pass_names());
-  graph = run_passes(imported.graph, frontend_options(setup), passes);
+  FrontendOptions options = frontend_options(setup);
+  options.open_sizes = open_sizes;
+  graph = run_passes(imported.graph, options, passes);
   Plan plan = lower(graph, lowering_options(setup), passes);
   if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
   imported.plan = std::make_shared<const Plan>(std::move(plan));
@@ -148,7 +150,7 @@ void transform(Imported& imported) {
   count_plan(imported);
 }
 
-Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path,
+Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path, bool open_sizes,
               const std::function<ImportedModel()>& import) {
   Imported imported;
   imported.setup = setup;
@@ -169,7 +171,7 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
              path.empty() ? imported.graph.name : path, imported.graph.nodes().size(),
              imported.graph.inputs.size(), imported.host == nullptr ? 0 : imported.host->steps().size(),
              steady_seconds() - start);
-    transform(imported);
+    transform(imported, open_sizes);
   }
   imported.report.ready_seconds = imported.report.import_seconds;
   return imported;
@@ -386,7 +388,8 @@ OpenModel open_model(const ParsedModel& parsed, const std::shared_ptr<const Setu
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     MadeWeights::Import weights(model.made.get());
-    Imported imported = load(model.setup, model.path, [&] {
+    const bool open_sizes = !model.parsed.sizes.are_fixed();
+    Imported imported = load(model.setup, model.path, open_sizes, [&] {
       return model.torch != nullptr
                  ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes,
                                      has_gradient_templates(model.setup->machine))
@@ -443,7 +446,7 @@ void check_states(const Graph& graph) {
 Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
   if (graph.outputs.empty()) throw ModelError("the graph has no outputs; add values to Graph::outputs");
   if (!graph.states.empty()) check_states(graph);
-  return load(setup, "", [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
+  return load(setup, "", false, [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
 }
 
 }  // namespace sylvite

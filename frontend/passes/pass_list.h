@@ -22,7 +22,7 @@ namespace sylvite {
 [[nodiscard]] Graph simplify_algebra(const Graph& graph);
 [[nodiscard]] Graph fold_batch_norm(const Graph& graph);
 [[nodiscard]] Graph fold_conv_bias(const Graph& graph);
-[[nodiscard]] Graph drop_padded_taps(const Graph& graph);
+[[nodiscard]] Graph drop_padded_taps(const Graph& graph, bool open_sizes);
 [[nodiscard]] Graph fuse_gelu(const Graph& graph);
 [[nodiscard]] Graph fuse_silu(const Graph& graph);
 [[nodiscard]] Graph fuse_layer_norm(const Graph& graph);
@@ -38,6 +38,7 @@ struct FrontendOptions {
   bool quantize = false;         ///< products with constants are made of 8-bit integers
   bool widen_f16 = false;        ///< what models store as f16 is computed and kept in f32
   bool widen_bf16 = false;       ///< the same of bf16
+  bool open_sizes = false;       ///< the same is to be made of models of other sizes
   bool integers = true;          ///< products of what 8-bit integers stand for are made of these
   std::optional<DType> narrow;   ///< what f32 values are stored as: bf16 or f16; nothing: f32
   NarrowOptions narrow_options;  ///< with `narrow`

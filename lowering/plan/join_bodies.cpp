@@ -101,7 +101,7 @@ class BodyJoiner {
       is_inverse = number->is_inverse;
       extents.push_back(number->extent);
     }
-    std::optional<Extent> joined = join_(extents, Axis::any);
+    std::optional<Extent> joined = join_(extents, Axis::count);
     if (!joined) return std::nullopt;
     return Attributes{{"values", std::vector<Extent>{std::move(*joined)}},
                       {"dtype", std::string(dtype_name(type.dtype))},

@@ -16,7 +16,8 @@ enum class Axis : std::uint8_t {
   images,  ///< with their channels in blocks, as in kernels that have such
   lines,   ///< of such images
   pixels,
-  none  ///< elements ahead of a slice, or around what is padded; may be 0
+  count,  ///< of what a fold adds
+  none    ///< elements ahead of a slice, or around what is padded; may be 0
 };
 
 /// What one extent is in each body -> the expression that stands for it; nullopt: there is none.

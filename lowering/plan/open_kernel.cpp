@@ -16,50 +16,57 @@ namespace sylvite {
 namespace {
 
 SizeClass class_of(Axis axis, std::int64_t extent) {
-  if (axis == Axis::images) return {1, INT64_MAX};
+  if (axis == Axis::images || axis == Axis::count) return {1, INT64_MAX};
   if (axis == Axis::pixels) return pixel_class(extent);
   return axis == Axis::lines ? line_class(extent) : size_class(extent);
+}
+
+/// Work that looks at elements apart, rows or whole images has no tiles of lines and pixels.
+bool has_tiles_of_pixels(const Kernel& kernel) {
+  return kernel.kind == KernelClass::convolution || kernel.kind == KernelClass::pooling;
 }
 
 /// Gives each pair of extents that differ one symbol.
 class Generalizer {
  public:
-  explicit Generalizer(Sharing sharing) : sharing_(sharing) {}
+  Generalizer(Sharing sharing, bool has_tiles) : sharing_(sharing), has_tiles_(has_tiles) {}
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
     if (a == b) return a;
-    const std::tuple key{a, b, axis};
-    if (const auto found = symbols_.find(key); found != symbols_.end()) return found->second;
     const std::optional<SizeClass> range = shared_class(a, b, axis);
     if (!range) return std::nullopt;
-    const std::string name = fmt::format("s{}", symbols_.size());
-    table_[name] = {range->low, range->high, {a}};
-    return symbols_[key] = Extent::symbol(name);
+    std::string& name = symbols_[{a, b, axis}];
+    if (name.empty()) {
+      name = fmt::format("s{}", table_.size());
+      table_[name] = {range->low, range->high, {a}};
+    }
+    return Extent::symbol(name);
   }
   [[nodiscard]] const SymbolTable& table() const { return table_; }
 
  private:
   /// What one kernel for both serves.
   [[nodiscard]] std::optional<SizeClass> shared_class(std::int64_t a, std::int64_t b, Axis axis) const {
-    constexpr std::int64_t least_tile = 4;
     const bool is_around = axis == Axis::none;
     const bool needs_two = sharing_ == Sharing::of_first && axis != Axis::images;
     if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
     if (is_around) return SizeClass{0, INT64_MAX};
     if (sharing_ == Sharing::on_device)
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
+    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
+    if (is_of_image && !has_tiles_ && std::min(a, b) >= 2) return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::of_first) return class_of(axis, a);
     // Tiles that fit the least image fit all that are larger.
-    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
     const std::int64_t low = pixel_class(std::min(a, b)).low;
-    if (is_of_image && low >= least_tile) return SizeClass{low, INT64_MAX};
+    if (is_of_image && low >= 2) return SizeClass{low, INT64_MAX};
     return class_of(axis, a) == class_of(axis, b) ? std::optional(class_of(axis, a)) : std::nullopt;
   }
 
   Sharing sharing_;
+  bool has_tiles_;
   SymbolTable table_;
-  std::map<std::tuple<std::int64_t, std::int64_t, Axis>, Extent> symbols_;
+  std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;
 };
 
 /// An extent of an open kernel is a number or one symbol: reads the symbol's value off a case.
@@ -177,7 +184,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(sharing);
+  Generalizer generalizer(sharing, has_tiles_of_pixels(first));
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });
@@ -212,7 +219,7 @@ std::string classes_text(const Kernel& kernel) {
   };
   for (const Value& value : kernel.body.values())
     if (const auto number = value.constant ? constant_extent(*value.constant) : std::nullopt)
-      add(Axis::any, number->extent);
+      add(Axis::count, number->extent);
   (void)join_bodies({&kernel.body}, [&](const Dims& extents, Axis axis) { return add(axis, extents[0]); });
   return text;
 }

@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/memory_plan.h"
-#include "lowering/plan/one_line.h"
+#include "lowering/plan/merged_axes.h"
 #include "lowering/plan/plan_loops.h"
 
 namespace sylvite {
@@ -41,7 +41,7 @@ void check_arguments(const Plan& plan, Problems& problems) {
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const Buffer& buffer = buffer_at(plan, launch.arguments[i]);
       const TensorType& type = body.type(parameters[i]);
-      if (buffer.type == type || is_one_line_of(type, buffer.type)) continue;
+      if (buffer.type == type || is_merged_of(type, buffer.type)) continue;
       problems.push_back(fmt::format("launch '{}': argument '{}' is {}, its kernel takes {}", launch.name,
                                      buffer.name, buffer.type.to_string(),
                                      body.type(parameters[i]).to_string()));

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "frontend/values/size_table.h"
 #include "lowering/algorithms/algorithm.h"
-#include "lowering/plan/one_line.h"
+#include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "schedules/space.h"
@@ -93,7 +93,7 @@ std::optional<std::vector<Kernel>> kernels_of_launch(const std::vector<const Ker
   std::vector<Kernel> lines;
   lines.reserve(kernels.size());
   std::vector<const Kernel*> forms;
-  for (const Kernel* kernel : kernels) forms.push_back(&lines.emplace_back(in_one_line(*kernel)));
+  for (const Kernel* kernel : kernels) forms.push_back(&lines.emplace_back(with_merged_axes(*kernel)));
   return joined_kernels(forms, group, made, machine);
 }
 

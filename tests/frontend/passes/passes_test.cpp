@@ -314,25 +314,6 @@ const Rewrite rewrites[] = {
      "1.5}\n"
      "  %a: f32[1,2,2,2] = conv(%x, %w, %b) {dilations=[1,1], groups=1, pads=[0,0,0,0], strides=[1,1]}\n  "
      "return %a\n"},
-    {"padded_taps", drop_padded_taps, "%x: f32[1,1,3,4]",
-     "  %w = constant f32[1,1,3,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}\n"
-     "  %a: f32[1,1,3,4] = conv(%x, %w) {dilations=[3,2], groups=1, pads=[3,2,3,2], strides=[1,1]}\n  return "
-     "%a\n",
-     "  %w = constant f32[1,1,3,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}\n"
-     "  %s: f32[1,1,1,3] = slice(%w) {sizes=[1,1,1,3], starts=[0,0,1,0], steps=[1,1,1,1]}\n"
-     "  %a: f32[1,1,3,4] = conv(%x, %s) {dilations=[1,2], groups=1, pads=[0,2,0,2], strides=[1,1]}\n  return "
-     "%a\n"},
-    {"padded_taps_of_one_side", drop_padded_taps, "%x: f32[1,1,2]",
-     "  %w = constant f32[1,1,4] {1.0, 2.0, 3.0, 4.0}\n"
-     "  %a: f32[1,1,1] = conv(%x, %w) {dilations=[2], groups=1, pads=[3,2], strides=[2]}\n  return %a\n",
-     "  %w = constant f32[1,1,4] {1.0, 2.0, 3.0, 4.0}\n"
-     "  %s: f32[1,1,2] = slice(%w) {sizes=[1,1,2], starts=[0,0,1], steps=[1,1,1]}\n"
-     "  %a: f32[1,1,1] = conv(%x, %s) {dilations=[2], groups=1, pads=[1,0], strides=[2]}\n  return %a\n"},
-    {"taps_that_meet_the_image", drop_padded_taps, "%x: f32[1,1,3]",
-     "  %w = constant f32[1,1,3] {1.0, 2.0, 3.0}\n"
-     "  %a: f32[1,1,3] = conv(%x, %w) {dilations=[2], groups=1, pads=[2,2], strides=[1]}\n  return %a\n",
-     "  %w = constant f32[1,1,3] {1.0, 2.0, 3.0}\n"
-     "  %a: f32[1,1,3] = conv(%x, %w) {dilations=[2], groups=1, pads=[2,2], strides=[1]}\n  return %a\n"},
     {"batch_norm_into_conv", fold_batch_norm, "%x: f32[1,1,3,3]",
      "  %w = constant f32[1,1,2,2] {1.0, 2.0, 3.0, 4.0}\n  %s = constant f32[1] {2.0}\n  %b = constant "
      "f32[1] {0.5}\n"
@@ -467,7 +448,7 @@ TEST(Passes, LeavePaddedTapsThatAreInfinite) {
       "  %w = constant f32[1,1,3] {inf, 2.0, 3.0}\n"
       "  %a: f32[1,1,2] = conv(%x, %w) {dilations=[2], groups=1, pads=[2,2], strides=[1]}\n  return %a\n",
       "%x: f32[1,1,2]"));
-  EXPECT_TRUE(same_structure(drop_padded_taps(graph), graph));
+  EXPECT_TRUE(same_structure(drop_padded_taps(graph, false), graph));
 }
 
 TEST(Passes, LeaveBiasOfHigherRankThanTheConvolutionAlone) {

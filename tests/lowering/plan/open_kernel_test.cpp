@@ -76,13 +76,23 @@ TEST(OpenKernel, EachPairOfExtentsIsOneSymbol) {
   EXPECT_FALSE(as_case(open, merged(16, 100)));
 }
 
+TensorType blocks(std::int64_t count, std::int64_t lines, std::int64_t pixels) {
+  TensorType type = f32({count, 16, lines, pixels});
+  type.layout.channel_block = 16;
+  return type;
+}
+
 /// Pixels and lines of images have classes of their own, images one.
 TEST(OpenKernel, ImagesFromTheLeastOnShareAKernel) {
   const auto image = [](std::int64_t count, std::int64_t lines, std::int64_t pixels) {
     Graph body;
-    TensorType type = f32({count, 16, lines, pixels});
-    type.layout.channel_block = 16;
-    body.outputs = {body.add(Op::relu, {body.add_input("x", type)})};
+    const ValueId x = body.add_input("x", blocks(count, lines, pixels));
+    body.outputs = {body.add(Op::max_pool, {x},
+                             {{"kernel", Dims{3, 3}},
+                              {"strides", Dims{1, 1}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}}})};
+    body.value(body.outputs[0]).type = blocks(count, lines, pixels);
     return make_kernel(body, {false});
   };
   const std::optional<Kernel> open = generalize(image(4, 4, 4), image(7, 7, 7));
@@ -94,11 +104,22 @@ TEST(OpenKernel, ImagesFromTheLeastOnShareAKernel) {
   const std::optional<Kernel> large = generalize(image(4, 40, 20), image(4, 20, 9));
   ASSERT_TRUE(large);
   EXPECT_THAT(large->text, HasSubstr("where {s0: 16..@40, s1: 8..@20}"));
-  EXPECT_FALSE(generalize(image(4, 3, 4), image(4, 4, 4)));
+  EXPECT_THAT(generalize(image(4, 3, 4), image(4, 4, 4))->text, HasSubstr("where {s0: 2..@3}"));
+  EXPECT_FALSE(generalize(image(4, 1, 4), image(4, 4, 4)));
   EXPECT_TRUE(generalize(image(4, 16, 16), image(4, 80, 90)));
   EXPECT_EQ(pixel_class(1), (SizeClass{1, 1}));
   EXPECT_EQ(pixel_class(15), (SizeClass{8, 15}));
   EXPECT_EQ(line_class(3), (SizeClass{2, 3}));
+}
+
+TEST(OpenKernel, ImagesWithoutWindowsAreOfAnySizeFromTwoOn) {
+  const auto image = [](std::int64_t lines, std::int64_t pixels) {
+    Graph body;
+    body.outputs = {body.add(Op::relu, {body.add_input("x", blocks(4, lines, pixels))})};
+    return make_kernel(body, {false});
+  };
+  EXPECT_THAT(generalize(image(40, 20), image(20, 9))->text, HasSubstr("where {s0: 2..@40, s1: 2..@20}"));
+  EXPECT_FALSE(generalize(image(40, 1), image(20, 9)));
 }
 
 /// x[1,rows,8] with rows ahead and behind.
@@ -132,7 +153,7 @@ Kernel mean(std::int64_t lines, std::int64_t pixels, float scale = 1) {
 TEST(OpenKernel, ConstantsThatCountAreSizes) {
   const std::optional<Kernel> open = generalize(mean(20, 30), mean(17, 33));
   ASSERT_TRUE(open);
-  EXPECT_THAT(open->text, HasSubstr("where {s0: 16..@20, s1: 16..@30, s2: 16..@600}"));
+  EXPECT_THAT(open->text, HasSubstr("where {s0: 16..@20, s1: 16..@30, s2: 1..@600}"));
   EXPECT_THAT(open->text,
               HasSubstr("%c0: f32[] = extents() {dtype=\"f32\", inverse=1, rank=0, values=[s2]}"));
   EXPECT_EQ(graph_text(open->body), graph_text(mean(20, 30).body)) << "a constant at its sizes";

@@ -1,0 +1,77 @@
+// Filters that meet nothing but padding at their ends, shown by equal graphs.
+
+#include <gtest/gtest.h>
+
+#include "frontend/graph/copy.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/verifier.h"
+#include "frontend/passes/pass_list.h"
+#include "sylvite/graph_text.h"
+#include "tests/frontend/ops/run_op.h"
+
+namespace sylvite {
+namespace {
+
+struct Taps {
+  const char* name;
+  const char* input;
+  const char* before;
+  const char* after;
+};
+
+Graph graph_of(const char* input, const char* lines) {
+  return parse_graph(std::string("graph g(") + input + ") {\n" + lines + "}\n");
+}
+
+class DropPaddedTaps : public testing::TestWithParam<Taps> {};
+
+TEST_P(DropPaddedTaps, GivesTheExpectedGraph) {
+  const Graph before = graph_of(GetParam().input, GetParam().before);
+  const Graph after = drop_padded_taps(before, false);
+  verify(after);
+  EXPECT_EQ(graph_text(canonical(after)),
+            graph_text(canonical(graph_of(GetParam().input, GetParam().after))));
+  const Tensor x = counting(before.type(before.inputs[0]).dims());
+  EXPECT_EQ(values(interpret(after, {x})[0]), values(interpret(before, {x})[0]));
+}
+
+const Taps taps[] = {
+    {"padded_taps", "%x: f32[1,1,3,4]",
+     "  %w = constant f32[1,1,3,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}\n"
+     "  %a: f32[1,1,3,4] = conv(%x, %w) {dilations=[3,2], groups=1, pads=[3,2,3,2], strides=[1,1]}\n  return "
+     "%a\n",
+     "  %w = constant f32[1,1,3,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0}\n"
+     "  %s: f32[1,1,1,3] = slice(%w) {sizes=[1,1,1,3], starts=[0,0,1,0], steps=[1,1,1,1]}\n"
+     "  %a: f32[1,1,3,4] = conv(%x, %s) {dilations=[1,2], groups=1, pads=[0,2,0,2], strides=[1,1]}\n  return "
+     "%a\n"},
+    {"padded_taps_of_one_side", "%x: f32[1,1,2]",
+     "  %w = constant f32[1,1,4] {1.0, 2.0, 3.0, 4.0}\n"
+     "  %a: f32[1,1,1] = conv(%x, %w) {dilations=[2], groups=1, pads=[3,2], strides=[2]}\n  return %a\n",
+     "  %w = constant f32[1,1,4] {1.0, 2.0, 3.0, 4.0}\n"
+     "  %s: f32[1,1,2] = slice(%w) {sizes=[1,1,2], starts=[0,0,1], steps=[1,1,1]}\n"
+     "  %a: f32[1,1,1] = conv(%x, %s) {dilations=[2], groups=1, pads=[1,0], strides=[2]}\n  return %a\n"},
+    {"taps_that_meet_the_image", "%x: f32[1,1,3]",
+     "  %w = constant f32[1,1,3] {1.0, 2.0, 3.0}\n"
+     "  %a: f32[1,1,3] = conv(%x, %w) {dilations=[2], groups=1, pads=[2,2], strides=[1]}\n  return %a\n",
+     "  %w = constant f32[1,1,3] {1.0, 2.0, 3.0}\n"
+     "  %a: f32[1,1,3] = conv(%x, %w) {dilations=[2], groups=1, pads=[2,2], strides=[1]}\n  return %a\n"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Filters, DropPaddedTaps, testing::ValuesIn(taps),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(DropPaddedTaps, KeepsFiltersOfSingleChannelsWhereSizesDiffer) {
+  const Graph alone = graph_of(taps[0].input, taps[0].before);
+  EXPECT_TRUE(same_structure(drop_padded_taps(alone, true), alone));
+  const Graph dense =
+      graph_of("%x: f32[1,2,1]",
+               "  %w = constant f32[1,2,3] {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}\n"
+               "  %a: f32[1,1,1] = conv(%x, %w) {dilations=[1], groups=1, pads=[1,1], strides=[1]}\n"
+               "  return %a\n");
+  EXPECT_TRUE(same_structure(drop_padded_taps(dense, true), drop_padded_taps(dense, false)));
+  EXPECT_FALSE(same_structure(drop_padded_taps(dense, true), dense));
+}
+
+}  // namespace
+}  // namespace sylvite
