@@ -102,10 +102,11 @@ class Widener {
       if (id == no_value) return std::nullopt;
       const Dims dims = source_.type(id).dims();
       const bool varies = dims.size() >= behind && dims[dims.size() - behind] != 1;
-      if (varies && !is_wide(id) && !source_.is_constant(id)) return std::nullopt;
-      inputs.push_back(!varies       ? narrow(id)
-                       : is_wide(id) ? wide_[id]
-                                     : constant(id, dims.size() - behind, channels));
+      const bool is_whole = is_wide(id) && dims[1] == source_.type(node.outputs[0]).dims()[1];
+      if (varies && !is_whole && !source_.is_constant(id)) return std::nullopt;
+      inputs.push_back(is_whole  ? wide_[id]
+                       : !varies ? narrow(id)
+                                 : constant(id, dims.size() - behind, channels));
     }
     return made_.graph().add(node.op, std::move(inputs), node.attributes, node.name);
   }

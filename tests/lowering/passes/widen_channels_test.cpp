@@ -66,6 +66,17 @@ TEST(WidenChannels, ConcatsGetZerosBehind) {
   expect_equal(graph, wide);
 }
 
+TEST(WidenChannels, WorkOnOneChannelIsWideWhereTheChannelIs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 1, 5, 8}));
+  const ValueId one = graph.add(Op::add, {conv(graph, x, 1, 3), graph.add_input("b", f32({2, 1, 5, 8}))});
+  const ValueId many = graph.add(Op::mul, {conv(graph, x, 6, 1), one});
+  graph.outputs = {conv(graph, one, 1, 3), conv(graph, many, 8, 1)};
+  const Graph wide = widen_channels(graph, true);
+  EXPECT_EQ(channels_of_convolutions(wide), (std::vector<std::int64_t>{4, 8, 4, 8}));
+  expect_equal(graph, wide);
+}
+
 TEST(WidenChannels, PartsAreCutFromTheWideValue) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({1, 8, 5, 5})), 11, 1);
