@@ -148,7 +148,7 @@ def parse_options():
     return options
 
 
-def race_all(names, options):
+def race_all(names, options, race=race):
     """Prepares the networks side by side, then measures one after the other; each result as it comes."""
     context = multiprocessing.get_context("spawn")
     racers = []
