@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,8 @@ class ValueInfoProto;
 namespace sylvite {
 
 struct OnnxOp;
+class LoopTrips;
+struct TripRunner;
 
 /// What holds while the nodes of one function body, or of the model's own graphs, are imported.
 struct OnnxFrame {
@@ -79,11 +82,13 @@ class OnnxGraphImporter {
   /// outputs of the graph, in order.
   [[nodiscard]] Graph import_first(std::vector<DeferredNode>& deferred, std::vector<HostHandover>& handovers,
                                    std::vector<ModelPort>& inputs);
-  /// REQUIRES stage running. What `wanted` names, once `nodes` have run with `values` bound to their names.
+  /// REQUIRES stage running. What `wanted` names, once `nodes` have run with `values` bound to their names; trips of loops by
+  /// `trips`, where it is given.
   [[nodiscard]] std::vector<HostValue> run_nodes(const std::vector<DeferredNode>& nodes,
                                                  const std::vector<std::pair<std::string, HostValue>>& values,
                                                  const std::vector<std::string>& wanted,
-                                                 const Evaluation& evaluation);
+                                                 const Evaluation& evaluation,
+                                                 const TripRunner* trips = nullptr);
 
   /// What was assumed of the model, and where it is not as it says; known once it is imported.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
@@ -108,6 +113,9 @@ class OnnxGraphImporter {
   /// The row's import, and that nothing of the node was left aside.
   void import_operator(const OnnxOp& op, const onnx::NodeProto& node, OnnxScope& scope,
                        const OnnxFrame& frame, int opset);
+  /// The trips of a loop with this body in `scope`, in this run. Nothing where each is to be imported.
+  [[nodiscard]] std::optional<LoopTrips> loop_trips(const onnx::GraphProto& body, OnnxScope& scope,
+                                                    const OnnxFrame& frame);
   [[nodiscard]] OnnxBinding bind_value(const HostValue& value);  ///< REQUIRES stage running
   [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
 
@@ -133,6 +141,7 @@ class OnnxGraphImporter {
   const ImportOptions& options_;
   OnnxStage stage_;
   std::shared_ptr<InitializerStore> store_;
+  const TripRunner* trips_ = nullptr;
   ExternalData external_;
   OnnxFunctions functions_;
   Graph graph_;

@@ -13,6 +13,7 @@
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/growing_states.h"
 #include "frontend/onnx/import_context.h"
+#include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/model_states.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tail_steps.h"
@@ -80,6 +81,7 @@ class OnnxHostPart final : public HostPart {
     std::set<std::string> known;
     for (const HostHandover& handover : part->handovers_)
       if (handover.graph_outputs.empty()) known.insert(handover.name);
+    part->known_ = known;
     part->tail_steps_.prepare(part->nodes_, std::move(known));
     part->graph_output_count_ = result.graph.outputs.size();
     result.host = part;
@@ -109,8 +111,9 @@ class OnnxHostPart final : public HostPart {
     for (const ModelPort& output : outputs_) wanted.push_back(output.name);
     OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running,
                                model_.initializers);
+    const TripRunner trips = {model_, run_tail, known_};
     const double start = steady_seconds();
-    std::vector<HostValue> made = importer.run_nodes(nodes_, values, wanted, evaluation);
+    std::vector<HostValue> made = importer.run_nodes(nodes_, values, wanted, evaluation, &trips);
     if (run_tail.run) model_.tails->note_step_seconds(steady_seconds() - start);
     return made;
   }
@@ -171,6 +174,7 @@ class OnnxHostPart final : public HostPart {
   std::vector<ModelPort> outputs_;
   std::vector<DeferredNode> nodes_;  ///< of *model_
   std::vector<HostHandover> handovers_;
+  std::set<std::string> known_;                ///< names of handovers that no run changes
   std::vector<OnnxExpectation> expectations_;  ///< the graph's last outputs
   std::vector<std::size_t> graph_inputs_;      ///< per graph input, its place in inputs_
   std::size_t graph_output_count_ = 0;
@@ -299,7 +303,8 @@ HostValue OnnxGraphImporter::value_of(const OnnxBinding& binding) const {
 
 std::vector<HostValue> OnnxGraphImporter::run_nodes(
     const std::vector<DeferredNode>& nodes, const std::vector<std::pair<std::string, HostValue>>& values,
-    const std::vector<std::string>& wanted, const Evaluation& evaluation) {
+    const std::vector<std::string>& wanted, const Evaluation& evaluation, const TripRunner* trips) {
+  trips_ = trips;
   builder_.fold_everything(options_.host_bytes, options_.host_work, evaluation);
   const OnnxFrame frame = main_frame();
   OnnxScope scope;
@@ -310,6 +315,26 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
   results.reserve(wanted.size());
   for (const std::string& name : wanted) results.push_back(value_of(read(scope, name)));
   return results;
+}
+
+std::optional<LoopTrips> OnnxGraphImporter::loop_trips(const onnx::GraphProto& body, OnnxScope& scope,
+                                                       const OnnxFrame& frame) {
+  const bool is_of_functions = frame.caller != nullptr;  // whose attributes and versions are their own
+  if (trips_ == nullptr || is_of_functions || !trips_->is_worth_it()) return std::nullopt;
+  std::vector<TailValue> around;
+  for (const std::string& name : names_around(body)) {
+    const onnx::TensorProto* own = find_initializer(body, name);
+    if (own != nullptr) {
+      around.push_back({name, weight(*own), true});
+      continue;
+    }
+    if (scope.find(name) == nullptr) continue;  // a name of a subgraph's own
+    const OnnxBinding& binding = read(scope, name);
+    if (!binding.is_tensor()) return std::nullopt;
+    const bool is_known = binding.initializer != nullptr || trips_->known.contains(name);
+    around.push_back({name, *graph_.value(binding.value).constant, is_known});
+  }
+  return LoopTrips(*trips_, body, std::move(around));
 }
 
 ImportedModel import_at(const ParsedModel& model, const Sizes& sizes) {

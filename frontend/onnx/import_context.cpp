@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/graph_import.h"
+#include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tail.h"
 #include "frontend/onnx/tensor.h"
@@ -276,6 +277,10 @@ std::vector<Sym> ImportContext::import_subgraph(const onnx::GraphProto& graph,
 std::vector<OnnxBinding> ImportContext::import_subgraph(const onnx::GraphProto& graph,
                                                         const std::vector<OnnxBinding>& values) {
   return importer_.import_subgraph(graph, values, scope_, frame_);
+}
+
+std::optional<LoopTrips> ImportContext::loop_trips(const onnx::GraphProto& body) {
+  return importer_.loop_trips(body, scope_, frame_);
 }
 
 Sym ImportContext::symbol(const OnnxBinding& value) {

@@ -36,6 +36,7 @@ class NeedsValueError : public UnsupportedError {
   std::string size_;
 };
 
+class LoopTrips;
 struct OnnxFrame;
 class OnnxGraphImporter;
 
@@ -135,6 +136,8 @@ class ImportContext {
                                                  const std::vector<Sym>& values);
   [[nodiscard]] std::vector<OnnxBinding> import_subgraph(const onnx::GraphProto& graph,
                                                          const std::vector<OnnxBinding>& values);
+  /// The trips of a loop with that body, in this run. Nothing where each is to be imported.
+  [[nodiscard]] std::optional<LoopTrips> loop_trips(const onnx::GraphProto& body);
   [[nodiscard]] Sym symbol(const OnnxBinding& value);  ///< throws UnsupportedError unless it is a tensor
 
  private:

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/loop_builder.h"
+#include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
@@ -132,6 +133,32 @@ bool add_known_loop(ImportContext& c, std::int64_t trips, const std::vector<Onnx
   return results.has_value();
 }
 
+/// The tensors of what a trip is given; nothing where something else is among it.
+std::optional<std::vector<Tensor>> known_tensors(ImportContext& c, const std::vector<OnnxBinding>& bindings) {
+  std::vector<Tensor> tensors;
+  for (const OnnxBinding& binding : bindings) {
+    if (!binding.is_tensor()) return std::nullopt;
+    tensors.push_back(c.symbol(binding).constant());
+  }
+  return tensors;
+}
+
+/// What the body gives in a trip: run as a model of its own where it is one, else imported.
+std::vector<OnnxBinding> run_trip(ImportContext& c, const onnx::GraphProto& body,
+                                  std::optional<LoopTrips>& trips,
+                                  const std::vector<OnnxBinding>& arguments) {
+  if (trips) {
+    const std::optional<std::vector<Tensor>> given = known_tensors(c, arguments);
+    if (const auto results = given ? trips->run(*given) : std::nullopt) {
+      std::vector<OnnxBinding> bindings;
+      for (const Tensor& result : *results)
+        bindings.push_back(OnnxBinding::of(c.builder().constant(result).id()));
+      return bindings;
+    }
+  }
+  return c.import_subgraph(body, arguments);
+}
+
 /// Unrolled where it is none of the graph: the trip count, or else every condition, must be known. The importer's node
 /// limit bounds it. What is carried from trip to trip may be sequences and optionals.
 void loop_op(ImportContext& c) {
@@ -141,12 +168,13 @@ void loop_op(ImportContext& c) {
   std::vector<OnnxBinding> state;
   for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
   if (goes_on && add_known_loop(c, trips, state)) return;
+  std::optional<LoopTrips> compiled = c.loop_trips(body);
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
     std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
                                        OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
     arguments.insert(arguments.end(), state.begin(), state.end());
-    const std::vector<OnnxBinding> results = c.import_subgraph(body, arguments);
+    const std::vector<OnnxBinding> results = run_trip(c, body, compiled, arguments);
     if (results.size() < state.size() + 1)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
     goes_on = trip + 1 == trips || known_condition(c.symbol(results[0]));

@@ -6,7 +6,9 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/tensor.h"
 
 namespace sylvite {
 namespace {
@@ -41,13 +43,6 @@ bool gives_numbers(const onnx::NodeProto& node) {
   if (node.op_type() == "Cast")
     return has("to", [](const auto& attribute) { return attribute.i() != onnx::TensorProto::STRING; });
   return node.op_type() == "LabelEncoder" && !has("values_strings", [](const auto&) { return true; });
-}
-
-const onnx::TensorProto* find_initializer(const onnx::GraphProto& graph, const std::string& name) {
-  for (const onnx::TensorProto& initializer : graph.initializer())
-    if (initializer.name() == name && initializer.data_type() != onnx::TensorProto::STRING)
-      return &initializer;
-  return nullptr;
 }
 
 }  // namespace
@@ -237,7 +232,8 @@ std::optional<std::vector<HostValue>> TailSteps::run(const NamedValues& given, c
   Split& split = this->split(values);
   if (split.outputs.empty()) return std::nullopt;
   OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running, model_.initializers);
-  const std::vector<HostValue> made = importer.run_nodes(split.now, given, split.made, evaluation);
+  const TripRunner trips = {model_, run_tail, known_};
+  const std::vector<HostValue> made = importer.run_nodes(split.now, given, split.made, evaluation, &trips);
   for (std::size_t i = 0; i < made.size(); ++i) values[split.made[i]] = &made[i];
   if (!split.is_complete) complete(split, values, importer);
   const std::optional<std::vector<TailValue>> reads = read(split, values);

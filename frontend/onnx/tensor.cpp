@@ -323,4 +323,11 @@ Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const External
   return dense;
 }
 
+const onnx::TensorProto* find_initializer(const onnx::GraphProto& graph, const std::string& name) {
+  for (const onnx::TensorProto& initializer : graph.initializer())
+    if (initializer.name() == name && initializer.data_type() != onnx::TensorProto::STRING)
+      return &initializer;
+  return nullptr;
+}
+
 }  // namespace sylvite

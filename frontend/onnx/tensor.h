@@ -10,6 +10,7 @@
 #include "sylvite/tensor.h"
 
 namespace onnx {
+class GraphProto;
 class SparseTensorProto;
 class TensorProto;
 }  // namespace onnx
@@ -42,6 +43,10 @@ namespace sylvite {
 
 /// The dense equivalent, zero where no value is given. Throws UnsupportedError above 2^32 elements.
 [[nodiscard]] Tensor decode_sparse_tensor(const onnx::SparseTensorProto& proto, const ExternalData& external);
+
+/// The graph's initializer of that name, if it is one of numbers; else nullptr.
+[[nodiscard]] const onnx::TensorProto* find_initializer(const onnx::GraphProto& graph,
+                                                        const std::string& name);
 
 /// Whether the tensor says its data is outside, but names no file, or one that does not exist.
 [[nodiscard]] bool is_data_absent(const onnx::TensorProto& proto, const ExternalData& external);

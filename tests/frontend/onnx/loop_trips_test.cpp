@@ -1,0 +1,119 @@
+// Loops whose end is found as they run: right, whether their trips are imported or models of their own.
+
+#include "frontend/onnx/loop_trips.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/graph/interpreter.h"
+#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/support/interpreted_tails.h"
+
+namespace sylvite {
+namespace {
+
+/// Doubles x until its sum is above a limit that the run gives, at most 20 times: the last x, and every one on the way. The
+/// body reads `step`, an initializer of the model, and `limit`, which is computed.
+onnx::ModelProto doubling() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3});
+  add_input(graph, "end", {1});
+  add_output(graph, "last");
+  add_output(graph, "all");
+  add_integers(graph, "most", {20});
+  add_floats(graph, "step", {3}, {0.5F, 1, 0});
+  add_node(graph, "Relu", {"end"}, {"limit"});
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"most", "", "x"}, {"last", "all"});
+  onnx::GraphProto& body = set_graph(loop, "body");
+  add_input(body, "trip", {}, onnx::TensorProto::INT64);
+  add_input(body, "go", {}, onnx::TensorProto::BOOL);
+  add_input(body, "now", {3});
+  add_floats(body, "two", {1}, {2});
+  add_node(body, "Mul", {"now", "two"}, {"twice"});
+  add_node(body, "Add", {"twice", "step"}, {"next"});
+  add_node(body, "ReduceSum", {"next"}, {"sum"});
+  add_node(body, "Less", {"sum", "limit"}, {"more"});
+  add_node(body, "Squeeze", {"more"}, {"goes_on"});
+  add_node(body, "Identity", {"next"}, {"seen"});
+  for (const char* name : {"goes_on", "next", "seen"}) body.add_output()->set_name(name);
+  return model;
+}
+
+/// A list that is longer after each trip: x, then the sum of what is there so far, while that is below 100.
+onnx::ModelProto growing_list() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1});
+  add_output(graph, "list");
+  add_integers(graph, "most", {20});
+  add_floats(graph, "hundred", {1}, {100});
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"most", "", "x"}, {"list"});
+  onnx::GraphProto& body = set_graph(loop, "body");
+  add_input(body, "trip", {}, onnx::TensorProto::INT64);
+  add_input(body, "go", {}, onnx::TensorProto::BOOL);
+  add_input(body, "now", {1});
+  add_node(body, "ReduceSum", {"now"}, {"sum"});
+  add_node(body, "Concat", {"now", "sum"}, {"next"});
+  set_integer(*body.mutable_node(1), "axis", 0);
+  add_node(body, "Less", {"sum", "hundred"}, {"more"});
+  add_node(body, "Squeeze", {"more"}, {"goes_on"});
+  for (const char* name : {"goes_on", "next"}) body.add_output()->set_name(name);
+  return model;
+}
+
+/// Runs it with trips as models of their own and without; how many models there were.
+std::size_t models_of_trips(const onnx::ModelProto& model, const std::vector<std::vector<HostValue>>& runs) {
+  const ImportedModel imported = import_at(parse_model_proto(model, {""}, {}, 0), {});
+  InterpretedTails tails;
+  for (const std::vector<HostValue>& given : runs) {
+    const std::vector<HostValue> actual = tails.run(imported, given);
+    const std::vector<HostValue> expected = interpret(imported, given);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const Tensor& wanted = expected[i].tensor();
+      const Tensor& found = actual.at(i).tensor();
+      EXPECT_EQ(found.type(), wanted.type());
+      for (std::int64_t e = 0; e < std::min(found.size(), wanted.size()); ++e)
+        EXPECT_EQ(found.as_double(e), wanted.as_double(e));
+    }
+  }
+  return tails.models();
+}
+
+Tensor floats(const std::vector<float>& values) {
+  return Tensor::of(DType::f32, {static_cast<std::int64_t>(values.size())}, values);
+}
+
+TEST(LoopTrips, OneModelServesAllTripsOfAllRuns) {
+  EXPECT_EQ(models_of_trips(doubling(), {{floats({1, 2, 3}), floats({50})},
+                                         {floats({1, 1, 1}), floats({1e5})},
+                                         {floats({1, 1, 1}), floats({-1})}}),
+            1U);
+}
+
+TEST(LoopTrips, AStateMayGrow) {
+  EXPECT_EQ(models_of_trips(growing_list(), {{floats({1})}, {floats({7})}, {floats({200})}}), 2U);
+}
+
+/// Where the runner has no program yet, trips are imported.
+TEST(LoopTrips, AreImportedUntilABodyIsReady) {
+  const ImportedModel imported = import_at(parse_model_proto(doubling(), {""}, {}, 0), {});
+  InterpretedTails tails;
+  int asked = 0;
+  const TailRunner runner = {[&](const auto& tail, const auto& inputs) {
+    return ++asked % 2 == 1 ? std::nullopt : tails.runner().run(tail, inputs);
+  }};
+  const std::vector<HostValue> given = {floats({1, 2, 3}), floats({1000})};
+  const std::vector<HostValue> expected = interpret(imported, given);
+  const std::vector<HostValue> actual = run_model(
+      imported.host.get(), given, [&](const auto& tensors) { return interpret(imported.graph, tensors); },
+      evaluate_node, runner);
+  EXPECT_GT(asked, 4);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual.at(i).tensor().type(), expected[i].tensor().type());
+    for (std::int64_t e = 0; e < expected[i].tensor().size(); ++e)
+      EXPECT_EQ(actual[i].tensor().as_double(e), expected[i].tensor().as_double(e));
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
