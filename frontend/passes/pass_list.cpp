@@ -47,7 +47,7 @@ constexpr Pass<Options> table[] = {
     {"fuse_attention", always, plain<fuse_attention>, "softmax(scale*Q*K^T + mask)*V becomes attention",
      has<Op::softmax, Op::attention, Op::attention_sums, Op::attention_gradient>},
     {"split_sums", always, plain<split_sums>, "sums over a short axis of stacked values become sums of these",
-     has<Op::concat>},
+     has<Op::reduce_sum>},
     {"join_columns", always, plain<join_columns>,
      "folds of a few columns each, side by side, become one fold of columns that one gather takes",
      has<Op::concat>},
