@@ -51,6 +51,7 @@ std::vector<OnnxOp> onnx_ops() {
                             onnx_contrib_grouped_ops(),
                             onnx_contrib_quantized_ops(),
                             onnx_contrib_block_ops(),
+                            onnx_contrib_expert_ops(),
                             onnx_contrib_other_ops()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }

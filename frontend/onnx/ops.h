@@ -54,6 +54,7 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_grouped_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_quantized_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_block_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_expert_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_other_ops();
 
 }  // namespace sylvite

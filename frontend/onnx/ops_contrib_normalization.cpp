@@ -65,6 +65,32 @@ void embed_layer_norm(ImportContext& c) {
   c.output(2, sum);
 }
 
+/// Input i, quantised by the scale and the zero point that stand as far behind those of the first table.
+Sym dequantized(ImportContext& c, Sym x, int i) {
+  constexpr int tables = 2, scales = 8, zero_points = 13;
+  const auto scalar = [&](int at) { return reshape(c.input(at), {}); };
+  const Sym scale = scalar(scales + i - tables);
+  const Sym zero = cast(scalar(zero_points + i - tables), scale.dtype());
+  return (cast(x, scale.dtype()) - zero) * scale;
+}
+
+/// The same with all tables quantised, and scale and bias.
+void quantized_embed_layer_norm(ImportContext& c) {
+  const Sym ids = c.input(0);
+  if (ids.rank() != 2) throw ModelError("input_ids have rank {}, expected 2", ids.rank());
+  const Sym positions = c.input(3);
+  if (positions.rank() != 2 || positions.dim(0) < ids.dim(1))
+    throw ModelError("{} positions for {} words", positions.rank() == 2 ? positions.dim(0) : 0, ids.dim(1));
+  Sym sum =
+      dequantized(c, gather(c.input(2), ids, 0), 2) + dequantized(c, slice(positions, 0, 0, ids.dim(1)), 3);
+  if (c.has_input(1)) sum = sum + dequantized(c, gather(c.input(4), c.input(1), 0), 4);
+  c.output(0, layer_norm(sum, dequantized(c, c.input(5), 5), dequantized(c, c.input(6), 6), 2,
+                         c.real("epsilon", default_epsilon)));
+  const Sym mask = c.optional(7);
+  c.output(1, mask ? reduce(Op::reduce_sum, cast(mask, DType::i32), {1}, false)
+                   : c.builder().filled(DType::i32, {ids.dim(0)}, 0));
+}
+
 Sym grouped(ImportContext& c, Sym x) {
   const bool is_last = c.integer("channels_last", 1) != 0;
   const Sym y = group_norm(is_last ? channels_first(x) : x, c.input(1), c.input(2),
@@ -102,6 +128,7 @@ void skip_group_norm(ImportContext& c) {
 const OnnxOp rows[] = {
     {"EmbedLayerNormalization", 1, embed_layer_norm, domain},
     {"GroupNorm", 1, group_norm_op, domain},
+    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm, domain},
     {"SimplifiedLayerNormalization", 1, simplified_layer_norm},
     {"SimplifiedLayerNormalization", 1, simplified_layer_norm, domain},
     {"SkipGroupNorm", 1, skip_group_norm, domain},

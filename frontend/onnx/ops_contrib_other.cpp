@@ -1,7 +1,10 @@
 // Operators of com.microsoft that the default domain has as well, and small ones of its own.
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 #include <limits>
+#include <string_view>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -109,6 +112,52 @@ void block_repeats(ImportContext& c) {
   c.output(where(apply(Op::greater, hits, 0.0), -std::numeric_limits<double>::infinity(), scores));
 }
 
+/// MurmurHash3_x86_32 of the bytes.
+std::uint32_t murmur_hash(std::string_view bytes, std::uint32_t seed) {
+  const auto mixed = [](std::uint32_t word) { return std::rotl(word * 0xCC9E2D51U, 15) * 0x1B873593U; };
+  std::uint32_t hash = seed;
+  std::size_t at = 0;
+  for (; at + 4 <= bytes.size(); at += 4) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, bytes.data() + at, 4);
+    hash = std::rotl(hash ^ mixed(word), 13) * 5 + 0xE6546B64U;
+  }
+  std::uint32_t rest = 0;
+  std::memcpy(&rest, bytes.data() + at, bytes.size() - at);
+  hash ^= mixed(rest) ^ static_cast<std::uint32_t>(bytes.size());
+  hash = (hash ^ (hash >> 16)) * 0x85EBCA6BU;
+  hash = (hash ^ (hash >> 13)) * 0xC2B2AE35U;
+  return hash ^ (hash >> 16);
+}
+
+/// A step on the host: hashes are of texts and of keys, not of what networks compute.
+void murmur_hash3(ImportContext& c) {
+  const DType dtype = c.integer("positive", 1) != 0 ? DType::u32 : DType::i32;
+  const auto seed = static_cast<std::uint32_t>(c.integer("seed", 0));
+  const auto write = [&](const Dims& dims, const auto& bytes_of) {
+    Tensor hashes(dtype, dims);
+    for (std::int64_t i = 0; i < hashes.size(); ++i) {
+      const std::uint32_t hash = murmur_hash(bytes_of(i), seed);
+      std::memcpy(static_cast<char*>(hashes.mutable_data()) + 4 * i, &hash, 4);
+    }
+    c.output(c.builder().constant(hashes));
+  };
+  if (c.is_strings(0)) {
+    const StringTensor& texts = c.strings(0);
+    return write(texts.dims, [&](std::int64_t i) {
+      return std::string_view(texts.values.at(static_cast<std::size_t>(i)));
+    });
+  }
+  const DType type = c.input(0).dtype();
+  const auto size = static_cast<std::int64_t>(dtype_size(type));
+  if (size != 4 && size != 8)
+    throw UnsupportedError("keys are {}, supported are those of 4 and 8 bytes", dtype_name(type));
+  const Tensor keys = c.constant(0);
+  write(keys.dims(), [&](std::int64_t i) {
+    return std::string_view(static_cast<const char*>(keys.data()) + i * size, static_cast<std::size_t>(size));
+  });
+}
+
 /// Those that mean what the default domain's do.
 constexpr std::string_view shared[] = {"DequantizeLinear", "GatherND", "GridSample", "Pad",
                                        "QuantizeLinear",   "Trilu"};
@@ -117,6 +166,7 @@ std::vector<OnnxOp> make_rows() {
   std::vector<OnnxOp> rows{{"CDist", 1, distances, domain},
                            {"ExpandDims", 1, expand_dims, domain},
                            {"Inverse", 1, inverse, domain},
+                           {"MurmurHash3", 1, murmur_hash3, domain},
                            {"NGramRepeatBlock", 1, block_repeats, domain},
                            {"UnfoldTensor", 1, unfold_tensor, domain}};
   for (const auto family : {onnx_gather_ops(), onnx_quantization_ops(), onnx_resize_ops(), onnx_shape_ops()})

@@ -32,6 +32,18 @@ def add_contrib_cases():
     bad("bits_of_a_scalar", "MatMulNBits", blocks, [info("x", ())], K=32, N=4, block_size=32)
     bad("bits_scales_missing", "MatMulNBits", [blocks[0], floats("s", (4, 7))], row, K=32, N=4, block_size=32)
     bad("bits_zero_points_short", "MatMulNBits", blocks + [numbers("z", 1, kind=np.uint8)], row, K=32, N=4, block_size=32)
+    def experts(name, first=(4, 6, 8), second=(4, 8, 6), tokens=1, **attributes):
+        bad(f"experts_{name}", "MoE", [floats("first", first), floats("second", second)],
+            [info("x", (tokens, 8)), info("scores", (1, 4))], nodes_inputs=["x", "scores", "first", "", "second"], **attributes)
+    for name, k in (("0", 0), ("negative", -1), ("many", 5), ("huge", 1 << 62)):
+        experts(name, k=k)
+    experts("scores_short", tokens=3)
+    experts("other_columns", first=(4, 6, 9))
+    experts("one_missing", second=(3, 8, 6))
+    experts("odd_gates", first=(4, 5, 8), activation_type="swiglu", swiglu_fusion=1)
+    experts("unknown_fusion", activation_type="swiglu", swiglu_fusion=9)
+    experts("unknown_activation", activation_type="step")
+    bad("hash_of_bytes", "MurmurHash3", [], [info("x", (2,), TensorProto.UINT8)])
     table = [packed(4, 16), info("x", (2,), TensorProto.INT32)]
     for name, size in (("0", 0), ("huge", 1 << 40), ("odd", 17)):
         bad(f"gather_block_{name}", "GatherBlockQuantized", [table[0], floats("s", (4, 1))], table[1:], ["b", "x", "s"],

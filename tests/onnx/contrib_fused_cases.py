@@ -148,6 +148,26 @@ def normalizations():
                expected=skipped, tolerances={"atol": 1e-5})
 
 
+def quantized_embeddings():
+    def tables(segments):
+        def inputs(rng):
+            table = lambda *dims: rng.integers(0, 256, dims).astype(np.uint8)
+            scale = lambda: np.array(rng.random() * 0.02 + 0.01, f32)
+            zero = lambda: np.array(rng.integers(100, 150), np.uint8)
+            maybe = lambda make: make() if segments else None
+            return {"ids": rng.integers(0, 9, (2, 4)).astype(np.int32),
+                    "segments": maybe(lambda: rng.integers(0, 2, (2, 4)).astype(np.int32)), "words": table(9, 8),
+                    "positions": table(6, 8), "kinds": maybe(lambda: table(2, 8)), "gamma": table(8), "beta": table(8),
+                    "mask": np.array([[1, 1, 1, 0], [1, 1, 0, 0]], np.int32) if segments else None,
+                    "word_scale": scale(), "position_scale": scale(), "kind_scale": maybe(scale), "gamma_scale": scale(),
+                    "beta_scale": scale(), "word_zero": zero(), "position_zero": zero(), "kind_zero": maybe(zero),
+                    "gamma_zero": zero(), "beta_zero": zero()}
+        return inputs
+    for name, segments in (("", True), ("_words", False)):
+        yield dict(name="quantized_embed" + name, op="QEmbedLayerNormalization", inputs=tables(segments), outputs=("y", "count"),
+                   epsilon=1e-5)
+
+
 def shapes():
     yield dict(name="trilu", op="Trilu", inputs=lambda rng: {"x": floats(rng, 2, 3, 4), "k": np.array(1, np.int64)},
                weights=("k",), upper=0)
@@ -185,6 +205,42 @@ def shapes():
                expected=lambda i: [np.fft.irfft(i["x"][..., 0] + 1j * i["x"][..., 1]).astype(f32)])
 
 
+def experts():
+    """Of 4 experts, of which each of 5 tokens takes 2; of 8 for one token; ONNX Runtime has no gates of their own on a CPU."""
+    def mixture(tokens=5, count=4, columns=6, biased=True, shape=None):
+        def inputs(rng):
+            bias = lambda n: floats(rng, count, n) if biased else None
+            return {"x": floats(rng, *(shape or (tokens,)), 8), "scores": floats(rng, tokens, count),
+                    "first": floats(rng, count, columns, 8) / 3, "first_bias": bias(columns),
+                    "second": floats(rng, count, 8, 6) / 2, "second_bias": bias(8)}
+        return inputs
+    for activation in ("relu", "gelu", "silu", "identity"):
+        yield dict(name=f"experts_{activation}", op="MoE", inputs=mixture(), k=2, activation_type=activation)
+    yield dict(name="experts_normalized", op="MoE", inputs=mixture(), k=2, activation_type="silu", normalize_routing_weights=1)
+    yield dict(name="experts_plain", op="MoE", inputs=mixture(6, biased=False, shape=(2, 3)), k=1, activation_type="relu")
+    yield dict(name="experts_swiglu", op="MoE", inputs=mixture(columns=12), k=3, activation_type="swiglu", swiglu_fusion=1,
+               normalize_routing_weights=1, activation_alpha=1.702, activation_beta=1.0, swiglu_limit=0.7)
+    yield dict(name="experts_of_one_token", op="MoE", inputs=mixture(1, 8, columns=12), k=2, activation_type="swiglu",
+               swiglu_fusion=1, normalize_routing_weights=1)
+    yield dict(name="experts_of_two_tokens", op="MoE", inputs=mixture(2, 9), k=2, activation_type="gelu")
+    gated = lambda rng: mixture(5, 1, biased=False)(rng) | {"third": floats(rng, 1, 6, 8)}
+
+    def by_gate(i):
+        inner = silu(i["x"] @ i["first"][0].T) * (i["x"] @ i["third"][0].T)
+        return [(inner @ i["second"][0].T).astype(f32)]
+    yield dict(name="experts_gated", op="MoE", activation_type="silu", expected=by_gate,
+               inputs=lambda rng: (given := gated(rng)) and {k: given[k] for k in ("x", "scores", "first", "first_bias", "second",
+                                                                                   "second_bias", "third")})
+
+
+def hashes():
+    keys = lambda kind: lambda rng: {"x": rng.integers(0, 100, (2, 3)).astype(kind)}
+    for kind in (np.int32, np.int64, np.uint32, np.uint64, np.float32, np.float64):
+        yield dict(name=f"murmur_{np.dtype(kind).name}", op="MurmurHash3", inputs=keys(kind), seed=3)
+    texts = lambda rng: {"x": np.array([["", "a", "ab"], ["abc", "abcd", "a longer text"]])}
+    yield dict(name="murmur_texts", op="MurmurHash3", inputs=texts, positive=0)
+
+
 def regions():
     boxes = np.array([[0.13, 0.2, 0.7, 0.9], [-0.2, 0, 1.1, 1], [0.9, 0.9, 0.1, 0.1]], f32)
     crop = lambda h, w: lambda rng: {"x": floats(rng, 2, 3, 6, 8), "rois": boxes, "batch": np.array([1, 0, 1], np.int32),
@@ -214,5 +270,5 @@ def of_first_versions():
 
 
 def cases():
-    for family in (activations, products, convolutions, normalizations, shapes, regions, of_first_versions):
+    for family in (activations, products, convolutions, normalizations, quantized_embeddings, shapes, experts, hashes, regions, of_first_versions):
         yield from family()
