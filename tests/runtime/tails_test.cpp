@@ -88,5 +88,53 @@ TEST(Tails, StepsGoOnUntilATailIsReady) {
   EXPECT_GT(answered, 0);
 }
 
+/// Doubles x until its sum is above a limit that the run gives.
+onnx::ModelProto doubling() {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3});
+  add_input(graph, "end", {1});
+  add_output(graph, "last");
+  add_output(graph, "all");
+  add_integers(graph, "most", {40});
+  add_node(graph, "Relu", {"end"}, {"limit"});
+  onnx::GraphProto& body = set_graph(add_node(graph, "Loop", {"most", "", "x"}, {"last", "all"}), "body");
+  add_input(body, "trip", {}, onnx::TensorProto::INT64);
+  add_input(body, "go", {}, onnx::TensorProto::BOOL);
+  add_input(body, "now", {3});
+  add_node(body, "Add", {"now", "now"}, {"next"});
+  add_node(body, "ReduceSum", {"next"}, {"sum"});
+  add_node(body, "Less", {"sum", "limit"}, {"more"});
+  add_node(body, "Squeeze", {"more"}, {"goes_on"});
+  add_node(body, "Identity", {"next"}, {"seen"});
+  for (const char* name : {"goes_on", "next", "seen"}) body.add_output()->set_name(name);
+  return model;
+}
+
+TEST(Tails, BodiesOfLoopsAreCompiledOnce) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.first_answer"] = "best";
+  const auto setup = make_setup(options);
+  const ImportedModel model = import_at(parse_model_proto(doubling(), {""}, {}, 0), {});
+  Tails tails(setup);
+  int trips = 0;
+  const TailRunner runner = {[&](const auto& tail, const auto& inputs) {
+    ++trips;
+    return tails.run(tail, inputs);
+  }};
+  for (const float limit : {100.0F, 3e5F, -1.0F}) {
+    const std::vector<HostValue> given = {Tensor::of(DType::f32, {3}, std::vector<float>{1, 2, 0}),
+                                          Tensor::of(DType::f32, {1}, std::vector<float>{limit})};
+    const std::vector<HostValue> actual = run_model_values(
+        model.host.get(), given, [&](const auto& x) { return interpret(model.graph, x); }, 1, runner);
+    const std::vector<HostValue> expected = interpret(model, given);
+    for (std::size_t i = 0; i < expected.size(); ++i)
+      expect_near(actual.at(i).tensor(), expected[i].tensor());
+  }
+  EXPECT_EQ(tails.size(), 1U);
+  EXPECT_GT(trips, 20);
+}
+
 }  // namespace
 }  // namespace sylvite
