@@ -21,9 +21,23 @@ SizeClass class_of(Axis axis, std::int64_t extent) {
   return axis == Axis::lines ? line_class(extent) : size_class(extent);
 }
 
-/// Work that looks at elements apart, rows or whole images has no tiles of lines and pixels.
-bool has_tiles_of_pixels(const Kernel& kernel) {
-  return kernel.kind == KernelClass::convolution || kernel.kind == KernelClass::pooling;
+/// Do lines of pixels lie in memory, which are read or written by vectors?
+bool has_open_lines(const Kernel& first, const Kernel& second) {
+  const auto is_line = [&](ValueId id) {
+    const TensorType& type = first.body.type(id);
+    const std::size_t last = type.rank() - 1;
+    return type.layout.channel_block == 0 && type.rank() > 2 &&
+           id < static_cast<ValueId>(second.body.values().size()) &&
+           second.body.type(id).rank() == type.rank() &&
+           type.dims()[last] != second.body.type(id).dims()[last];
+  };
+  return std::ranges::any_of(first.body.inputs, is_line) || std::ranges::any_of(first.body.outputs, is_line);
+}
+
+/// Work on channels in blocks that looks at elements apart, at rows or whole images has no tiles of lines and pixels.
+bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
+  return first.kind == KernelClass::convolution || first.kind == KernelClass::pooling ||
+         has_open_lines(first, second);
 }
 
 /// Gives each pair of extents that differ one symbol.
@@ -184,7 +198,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(sharing, has_tiles_of_pixels(first));
+  Generalizer generalizer(sharing, has_tiles_of_pixels(first, second));
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });

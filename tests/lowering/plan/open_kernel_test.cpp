@@ -120,6 +120,13 @@ TEST(OpenKernel, ImagesWithoutWindowsAreOfAnySizeFromTwoOn) {
   };
   EXPECT_THAT(generalize(image(40, 20), image(20, 9))->text, HasSubstr("where {s0: 2..@40, s1: 2..@20}"));
   EXPECT_FALSE(generalize(image(40, 1), image(20, 9)));
+  const auto rows = [](std::int64_t pixels) {
+    Graph body;
+    const ValueId x = body.add_input("x", blocks(4, 1, pixels));
+    body.outputs = {body.add(Op::to_layout, {x}, {{"block", std::int64_t{0}}})};
+    return make_kernel(body, {false});
+  };
+  EXPECT_THAT(generalize(rows(784), rows(64))->text, HasSubstr("where {s0: 16..@784}")) << "lines of pixels";
 }
 
 /// x[1,rows,8] with rows ahead and behind.
