@@ -81,7 +81,6 @@ class OnnxHostPart final : public HostPart {
     std::set<std::string> known;
     for (const HostHandover& handover : part->handovers_)
       if (handover.graph_outputs.empty()) known.insert(handover.name);
-    part->known_ = known;
     part->tail_steps_.prepare(part->nodes_, std::move(known));
     part->graph_output_count_ = result.graph.outputs.size();
     result.host = part;
@@ -111,7 +110,7 @@ class OnnxHostPart final : public HostPart {
     for (const ModelPort& output : outputs_) wanted.push_back(output.name);
     OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running,
                                model_.initializers);
-    const TripRunner trips = {model_, run_tail, known_};
+    const TripRunner trips = {model_, run_tail, tail_steps_.known()};
     const double start = steady_seconds();
     std::vector<HostValue> made = importer.run_nodes(nodes_, values, wanted, evaluation, &trips);
     if (run_tail.run) model_.tails->note_step_seconds(steady_seconds() - start);
@@ -174,7 +173,6 @@ class OnnxHostPart final : public HostPart {
   std::vector<ModelPort> outputs_;
   std::vector<DeferredNode> nodes_;  ///< of *model_
   std::vector<HostHandover> handovers_;
-  std::set<std::string> known_;                ///< names of handovers that no run changes
   std::vector<OnnxExpectation> expectations_;  ///< the graph's last outputs
   std::vector<std::size_t> graph_inputs_;      ///< per graph input, its place in inputs_
   std::size_t graph_output_count_ = 0;

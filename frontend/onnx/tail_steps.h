@@ -26,6 +26,7 @@ class TailSteps {
 
   /// `known` names values that no run changes.
   void prepare(const std::vector<DeferredNode>& nodes, std::set<std::string> known);
+  [[nodiscard]] const std::set<std::string>& known() const { return known_; }
   /// The outputs of the model, from what the graph gave and the model's inputs. Nothing where steps are to be done one by one:
   /// where no tail serves them.
   [[nodiscard]] std::optional<std::vector<HostValue>> run(const NamedValues& values,
