@@ -4,6 +4,7 @@
 #include "frontend/build/normalization.h"
 #include "frontend/onnx/channel_order.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/quantization.h"
 
 namespace sylvite {
 namespace {
@@ -69,9 +70,7 @@ void embed_layer_norm(ImportContext& c) {
 Sym dequantized(ImportContext& c, Sym x, int i) {
   constexpr int tables = 2, scales = 8, zero_points = 13;
   const auto scalar = [&](int at) { return reshape(c.input(at), {}); };
-  const Sym scale = scalar(scales + i - tables);
-  const Sym zero = cast(scalar(zero_points + i - tables), scale.dtype());
-  return (cast(x, scale.dtype()) - zero) * scale;
+  return dequantize(x, scalar(scales + i - tables), scalar(zero_points + i - tables));
 }
 
 /// The same with all tables quantised, and scale and bias.
