@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "frontend/quick/quick.h"
-#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/frontend/onnx/loop_model.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
@@ -86,29 +86,6 @@ TEST(Tails, StepsGoOnUntilATailIsReady) {
   }
   EXPECT_GT(waited, 0);
   EXPECT_GT(answered, 0);
-}
-
-/// Doubles x until its sum is above a limit that the run gives.
-onnx::ModelProto doubling() {
-  onnx::ModelProto model = empty_model(13);
-  onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {3});
-  add_input(graph, "end", {1});
-  add_output(graph, "last");
-  add_output(graph, "all");
-  add_integers(graph, "most", {40});
-  add_node(graph, "Relu", {"end"}, {"limit"});
-  onnx::GraphProto& body = set_graph(add_node(graph, "Loop", {"most", "", "x"}, {"last", "all"}), "body");
-  add_input(body, "trip", {}, onnx::TensorProto::INT64);
-  add_input(body, "go", {}, onnx::TensorProto::BOOL);
-  add_input(body, "now", {3});
-  add_node(body, "Add", {"now", "now"}, {"next"});
-  add_node(body, "ReduceSum", {"next"}, {"sum"});
-  add_node(body, "Less", {"sum", "limit"}, {"more"});
-  add_node(body, "Squeeze", {"more"}, {"goes_on"});
-  add_node(body, "Identity", {"next"}, {"seen"});
-  for (const char* name : {"goes_on", "next", "seen"}) body.add_output()->set_name(name);
-  return model;
 }
 
 TEST(Tails, BodiesOfLoopsAreCompiledOnce) {

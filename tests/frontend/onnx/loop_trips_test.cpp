@@ -5,39 +5,11 @@
 #include <gtest/gtest.h>
 
 #include "frontend/graph/interpreter.h"
-#include "tests/frontend/onnx/onnx_model.h"
+#include "tests/frontend/onnx/loop_model.h"
 #include "tests/support/interpreted_tails.h"
 
 namespace sylvite {
 namespace {
-
-/// Doubles x until its sum is above a limit that the run gives, at most 20 times: the last x, and every one on the way. The
-/// body reads `step`, an initializer of the model, and `limit`, which is computed.
-onnx::ModelProto doubling() {
-  onnx::ModelProto model = empty_model(13);
-  onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {3});
-  add_input(graph, "end", {1});
-  add_output(graph, "last");
-  add_output(graph, "all");
-  add_integers(graph, "most", {20});
-  add_floats(graph, "step", {3}, {0.5F, 1, 0});
-  add_node(graph, "Relu", {"end"}, {"limit"});
-  onnx::NodeProto& loop = add_node(graph, "Loop", {"most", "", "x"}, {"last", "all"});
-  onnx::GraphProto& body = set_graph(loop, "body");
-  add_input(body, "trip", {}, onnx::TensorProto::INT64);
-  add_input(body, "go", {}, onnx::TensorProto::BOOL);
-  add_input(body, "now", {3});
-  add_floats(body, "two", {1}, {2});
-  add_node(body, "Mul", {"now", "two"}, {"twice"});
-  add_node(body, "Add", {"twice", "step"}, {"next"});
-  add_node(body, "ReduceSum", {"next"}, {"sum"});
-  add_node(body, "Less", {"sum", "limit"}, {"more"});
-  add_node(body, "Squeeze", {"more"}, {"goes_on"});
-  add_node(body, "Identity", {"next"}, {"seen"});
-  for (const char* name : {"goes_on", "next", "seen"}) body.add_output()->set_name(name);
-  return model;
-}
 
 /// A list that is longer after each trip: x, then the sum of what is there so far, while that is below 100.
 onnx::ModelProto growing_list() {
@@ -61,6 +33,16 @@ onnx::ModelProto growing_list() {
   return model;
 }
 
+void expect_same(const std::vector<HostValue>& actual, const std::vector<HostValue>& expected) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Tensor& wanted = expected[i].tensor();
+    const Tensor& found = actual.at(i).tensor();
+    EXPECT_EQ(found.type(), wanted.type());
+    for (std::int64_t e = 0; e < std::min(found.size(), wanted.size()); ++e)
+      EXPECT_EQ(found.as_double(e), wanted.as_double(e));
+  }
+}
+
 /// Runs it with trips as models of their own and without; how many models there were.
 std::size_t models_of_trips(const onnx::ModelProto& model, const std::vector<std::vector<HostValue>>& runs) {
   const ImportedModel imported = import_at(parse_model_proto(model, {""}, {}, 0), {});
@@ -68,13 +50,7 @@ std::size_t models_of_trips(const onnx::ModelProto& model, const std::vector<std
   for (const std::vector<HostValue>& given : runs) {
     const std::vector<HostValue> actual = tails.run(imported, given);
     const std::vector<HostValue> expected = interpret(imported, given);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const Tensor& wanted = expected[i].tensor();
-      const Tensor& found = actual.at(i).tensor();
-      EXPECT_EQ(found.type(), wanted.type());
-      for (std::int64_t e = 0; e < std::min(found.size(), wanted.size()); ++e)
-        EXPECT_EQ(found.as_double(e), wanted.as_double(e));
-    }
+    expect_same(actual, expected);
   }
   return tails.models();
 }
@@ -108,11 +84,7 @@ TEST(LoopTrips, AreImportedUntilABodyIsReady) {
       imported.host.get(), given, [&](const auto& tensors) { return interpret(imported.graph, tensors); },
       evaluate_node, runner);
   EXPECT_GT(asked, 4);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    EXPECT_EQ(actual.at(i).tensor().type(), expected[i].tensor().type());
-    for (std::int64_t e = 0; e < expected[i].tensor().size(); ++e)
-      EXPECT_EQ(actual[i].tensor().as_double(e), expected[i].tensor().as_double(e));
-  }
+  expect_same(actual, expected);
 }
 
 }  // namespace
