@@ -52,7 +52,8 @@ def torch_ways(network, dims, mode, options):
         for batch in options.batches:
             x = networks.draw(dims, batch).cuda()
             x = x if x.dtype == torch.int64 else channels_last(x.bfloat16())
-            torch._dynamo.mark_dynamic(x, 0) if batch > 1 else None
+            if batch > 1:
+                torch._dynamo.mark_dynamic(x, 0)
             for _ in range(4):
                 compiled(x)
             ways[batch] = (compiled, x)

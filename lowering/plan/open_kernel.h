@@ -12,8 +12,8 @@ namespace sylvite {
 
 /// What extents one kernel is for.
 enum class Sharing : std::uint8_t {
-  on_host,  ///< those of images in blocks of channels from the least on (pixel_class), and any number of such images, else those of
-            ///< one size_class
+  on_host,  ///< those of images in blocks of channels from the least on (pixel_class; from two pixels where neither windows nor
+            ///< vectors go along them), and any number of such images, else those of one size_class
   of_first,   ///< the same, of the first of two kernels, whatever the second is for
   on_device,  ///< those of one device_class
 };

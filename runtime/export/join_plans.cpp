@@ -90,10 +90,10 @@ std::optional<std::vector<Kernel>> kernels_of_launch(const std::vector<const Ker
   const auto is_equal = [&](const Kernel* kernel) { return kernel->text == kernels[0]->text; };
   if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), *kernels[0]);
   if (machine.gpu) return joined_kernels(kernels, group, made, machine);
-  std::vector<Kernel> lines;
-  lines.reserve(kernels.size());
+  std::vector<Kernel> merged;
+  merged.reserve(kernels.size());
   std::vector<const Kernel*> forms;
-  for (const Kernel* kernel : kernels) forms.push_back(&lines.emplace_back(with_merged_axes(*kernel)));
+  for (const Kernel* kernel : kernels) forms.push_back(&merged.emplace_back(with_merged_axes(*kernel)));
   return joined_kernels(forms, group, made, machine);
 }
 
