@@ -81,21 +81,27 @@ class AxisLinks {
     }
   }
 
+  /// Axes that become one are all read as they are, or all have one element for what the output has there; axes of one element in
+  /// both may be either.
   void broadcast(ValueId input, ValueId output) {
     if (input == no_value) return;
+    enum class Use { any, whole, repeated };
     const Dims& to = dims_[id_of(output)];
     const Dims& from = dims_[id_of(input)];
     const std::size_t missing = to.size() - from.size();
-    for (std::size_t axis = 0; axis + 1 < to.size(); ++axis) {
-      const std::int64_t first = axis < missing ? 1 : from[axis - missing];
-      const std::int64_t second = axis + 1 < missing ? 1 : from[axis + 1 - missing];
-      if (first == 1 && second == 1) continue;  // one number for all of both
-      if (first == to[axis] && second == to[axis + 1]) {
-        if (axis >= missing) tie(input, axis - missing, output, axis);
-        continue;
+    Use before = Use::any;  // of the last axis that has a use
+    for (std::size_t axis = 0; axis < to.size(); ++axis) {
+      const std::int64_t extent = axis < missing ? 1 : from[axis - missing];
+      const Use use = to[axis] == 1 ? Use::any : extent == 1 ? Use::repeated : Use::whole;
+      const bool is_change = use != Use::any && before != Use::any && use != before;
+      if (use != Use::any) before = use;
+      if (axis == 0) continue;
+      if (is_change) {
+        cut(output, axis - 1);
+        if (axis > missing) cut(input, axis - 1 - missing);
+      } else if (before != Use::repeated && axis > missing) {
+        tie(input, axis - 1 - missing, output, axis - 1);
       }
-      cut(output, axis);
-      if (axis >= missing) cut(input, axis - missing);
     }
   }
 
