@@ -93,6 +93,7 @@ std::optional<std::vector<Kernel>> kernels_of_launch(const std::vector<const Ker
   std::vector<Kernel> merged;
   merged.reserve(kernels.size());
   std::vector<const Kernel*> forms;
+  forms.reserve(kernels.size());
   for (const Kernel* kernel : kernels) forms.push_back(&merged.emplace_back(with_merged_axes(*kernel)));
   return joined_kernels(forms, group, made, machine);
 }
