@@ -106,6 +106,13 @@ class Folds(Whole):
             self.check_gradients(lambda x: torch.segment_reduce(x[:, 0], how, **by_offsets), x)
         self.check(lambda x: told(torch.segment_reduce(x, "mean", offsets=torch.tensor([0, 3, 3, 10]))), x)
 
+    def test_powers_at_the_ends_of_the_range(self):
+        x = torch.tensor([0.0, -0.0, INF, -INF, NAN, -2.0, 2.0, 1e-30])
+        self.check(lambda x: [told(x**p) for p in (-3.5, -1.5, -0.75, 0.25, 1.5, 2.5, -3, 4)], x.repeat(3))
+        for each in (0.0, INF):
+            self.check(lambda x: (x**-1.5, x**-3.5, torch.linalg.norm(x, -3.5)), torch.tensor([each]))
+            torch._dynamo.reset()
+
     def test_reductions_of_complex_numbers(self):
         x = torch.randn(5, 6, dtype=torch.complex64)
         parts = torch.view_as_real
