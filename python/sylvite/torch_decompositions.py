@@ -172,6 +172,8 @@ def _of_three(
 
 def _add_products(x: Tensor, a: Tensor, b: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """Of matrices and a vector, or of batches whose products are added up. Times zero what is added does not count at all."""
+    if not (x.is_floating_point() or x.is_complex()):
+        beta, alpha = int(beta), int(alpha)
     made = a @ b if a.dim() == 2 else a.transpose(0, 1).flatten(1) @ b.flatten(0, 1)
     made = made if alpha == 1 else made * alpha
     return made if beta == 0 else x * beta + made

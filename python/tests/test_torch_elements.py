@@ -113,6 +113,10 @@ class Folds(Whole):
             self.check(lambda x: (x**-1.5, x**-3.5, torch.linalg.norm(x, -3.5)), torch.tensor([each]))
             torch._dynamo.reset()
 
+    def test_sums_of_products_of_integers(self):
+        x, y = torch.randint(0, 9, (2, 3, 4)), torch.randint(0, 9, (2, 4, 5))
+        self.check(lambda x: (torch.addbmm(y[0, :3], x, y, beta=0.6, alpha=1.2), torch.addmv(x[0, :, 0], x[0], y[0, :, 0], alpha=2)), x)
+
     def test_reductions_of_complex_numbers(self):
         x = torch.randn(5, 6, dtype=torch.complex64)
         parts = torch.view_as_real
