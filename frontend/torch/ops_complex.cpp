@@ -156,12 +156,6 @@ void hyperbolic_tangent(ComplexContext& c) {
 /// By the logarithm; whole powers that are small by products.
 void power(ComplexContext& c) {
   const Complex x = c.value("self");
-  if (c.is_complex("exponent")) {
-    const Complex log{of(Op::log, hypotenuse(x.re, x.im)), angle_of(x.re, x.im)};
-    const Complex y = times(log, operand(c, "exponent"));
-    const Sym length = of(Op::exp, y.re);
-    return c.output({length * of(Op::cos, y.im), length * of(Op::sin, y.im)});
-  }
   const double exponent = c.re.real("exponent");
   if (exponent == 2) return c.output(times(x, x));
   if (exponent == 3) return c.output(times(times(x, x), x));
@@ -182,6 +176,16 @@ void equal(ComplexContext& c) {
 }
 void not_equal(ComplexContext& c) {
   c.output({of(Op::logical_not, are_equal(c)), Sym()});
+}
+
+/// To real numbers: their real parts; to truths: are they not zero?
+void convert(ComplexContext& c) {
+  if (c.gives_complex) return each_part(c);
+  const Complex x = c.value("self");
+  c.row(c.re);
+  if (c.re.result_dtype() != DType::boolean) return c.output({c.re.results()[0], Sym()});
+  const auto is_set = [](Sym part) { return apply(Op::logical_not, apply(Op::equal, part, 0.0)); };
+  c.output({apply(Op::logical_or, is_set(x.re), is_set(x.im)), Sym()});
 }
 
 void conjugate(ComplexContext& c) {
@@ -216,7 +220,8 @@ void polar(ComplexContext& c) {
   c.output({length * apply(Op::cos, turn), length * apply(Op::sin, turn)});
 }
 void compose(ComplexContext& c) {
-  c.output({c.re.tensor("real"), c.re.tensor("imag")});
+  const Dims dims = c.re.result_dims();
+  c.output({broadcast_to(c.re.tensor("real"), dims), broadcast_to(c.re.tensor("imag"), dims)});
 }
 
 // Fourier transforms
@@ -292,9 +297,10 @@ const ComplexOp rows[] = {
     {"aten._fft_c2c.default", "self dim normalization forward", transform_all},
     {"aten._fft_c2r.default", "self dim normalization last_dim_size", to_real},
     {"aten._fft_r2c.default", "self dim normalization onesided", from_real},
-    {"aten._to_copy.default", "", each_part},
+    {"aten._to_copy.default", "", convert},
     {"aten._unsafe_view.default", "", each_part},
     {"aten.abs.default", "self", absolute},
+    {"aten.add.Scalar", "", add},
     {"aten.add.Tensor", "", add},
     {"aten.alias.default", "", each_part},
     {"aten.angle.default", "self", angle},
@@ -315,6 +321,7 @@ const ComplexOp rows[] = {
     {"aten.div.Tensor", "", divide},
     {"aten.empty.memory_format", "", each_part},
     {"aten.empty_like.default", "", each_part},
+    {"aten.empty_permuted.default", "", each_part},
     {"aten.eq.Scalar", "", equal},
     {"aten.eq.Tensor", "", equal},
     {"aten.exp.default", "", exponential},
@@ -368,6 +375,7 @@ const ComplexOp rows[] = {
     {"aten.squeeze.dim", "", each_part},
     {"aten.squeeze.dims", "", each_part},
     {"aten.stack.default", "", each_part},
+    {"aten.sub.Scalar", "", subtract},
     {"aten.sub.Tensor", "", subtract},
     {"aten.sum.default", "", each_part},
     {"aten.sum.dim_IntList", "", each_part},
@@ -387,9 +395,28 @@ const ComplexOp rows[] = {
     {"aten.zeros_like.default", "", each_part},
 };
 
-/// What a node's arguments stand for in one of the parts.
+/// Do arguments of this name say where something is? They are the same for both parts.
+bool says_where(std::string_view argument) {
+  constexpr std::string_view names[] = {"condition", "index", "indices", "mask"};
+  return std::ranges::find(names, argument) != std::end(names);
+}
+
+/// The values of a node's arguments that say where something is. `schema`: names of positional arguments in order.
+std::set<std::string> places_of(const TorchNode& node, std::string_view schema) {
+  std::set<std::string> places;
+  for (const TorchArgument& argument : node.arguments) {
+    const std::string_view name =
+        argument.keyword.empty() ? schema.substr(0, schema.find(' ')) : argument.keyword;
+    if (says_where(name)) collect_names(argument.value, places);
+    schema.remove_prefix(std::min(schema.size(), schema.find(' ')));
+    schema.remove_prefix(schema.empty() ? 0 : 1);
+  }
+  return places;
+}
+
+/// What a node's arguments stand for in one of the parts. Imaginary parts of real numbers are 0, but `places` are as they are.
 TorchScope part_of(GraphBuilder& builder, const TorchScope& scope, const std::set<std::string>& names,
-                   bool is_imaginary) {
+                   const std::set<std::string>& places, bool is_imaginary) {
   TorchScope part;
   for (const std::string& name : names) {
     const auto found = scope.find(name);
@@ -397,9 +424,9 @@ TorchScope part_of(GraphBuilder& builder, const TorchScope& scope, const std::se
     TorchValue value = found->second;
     if (is_imaginary && !value.imaginary.empty()) {
       value.results = value.imaginary;
-    } else if (is_imaginary) {
+    } else if (is_imaginary && !places.contains(name)) {
       for (Sym& each : value.results)
-        if (each && is_float(each.dtype())) each = builder.filled(each.dtype(), each.dims(), 0);
+        if (each) each = builder.filled(each.dtype(), each.dims(), 0);
     }
     part.emplace(name, std::move(value));
   }
@@ -436,11 +463,13 @@ std::vector<Complex> import_complex(GraphBuilder& builder, const TorchScope& sco
     collect_names(argument.value, names);
   }
   const std::string_view schema = rule->schema.empty() ? row->schema : rule->schema;
-  const TorchScope real = part_of(builder, scope, names, false);
-  const TorchScope imaginary = part_of(builder, scope, names, true);
+  const std::set<std::string> places = places_of(part, schema);
+  const TorchScope real = part_of(builder, scope, names, places, false);
+  const TorchScope imaginary = part_of(builder, scope, names, places, true);
   TorchContext re(builder, real, part, options, schema);
   TorchContext im(builder, imaginary, part, options, schema);
-  ComplexContext context{re, im, scope, row == nullptr ? nullptr : row->import};
+  ComplexContext context{re, im, scope, row == nullptr ? nullptr : row->import,
+                         part.types.front().dtype != node.types.front().dtype};
   rule->import(context);
   re.check_no_surplus();
   return context.results;

@@ -13,12 +13,13 @@ struct Complex {
 };
 
 /// What the import of one operation on complex numbers sees. The two contexts are of the same node, with the element types
-/// of its parts: in one complex arguments are their real parts, in the other their imaginary parts, and real floats 0.
+/// of its parts: in one complex arguments are their real parts, in the other their imaginary parts, and real numbers 0.
 struct ComplexContext {
   TorchContext& re;
   TorchContext& im;
   const TorchScope& scope;     ///< with both parts
   void (*row)(TorchContext&);  ///< of the operation on real numbers; nullptr where there is none
+  bool gives_complex = true;   ///< is its first result one of complex numbers?
   std::vector<Complex> results = {};
 
   [[nodiscard]] Complex value(std::string_view name) { return {re.tensor(name), im.tensor(name)}; }

@@ -272,16 +272,55 @@ def _number(graph: torch.fx.Graph, node: Node, number: complex) -> Node:
     return whole
 
 
+def _filled_like(node: Node, like: Node, number: Node) -> Node:
+    """The number everywhere, in a tensor of the shape of another."""
+    graph, value = node.graph, like.meta["val"]
+    with graph.inserting_before(node), value.fake_mode:
+        zeros = graph.call_function(aten.zeros_like.default, (like,), {"dtype": number.meta["val"].dtype})
+        zeros.meta["val"] = torch.zeros_like(value, dtype=number.meta["val"].dtype)
+        made = graph.call_function(aten.add.Tensor, (zeros, number))
+        made.meta["val"] = zeros.meta["val"]
+    return made
+
+
+#: What takes tensors alone in the place of an operation that takes a number: (node, its arguments) -> operation, arguments.
+WITH_TENSORS: dict[Any, Callable[..., tuple[Any, tuple[Any, ...]]]] = {
+    aten.fill.Scalar: lambda node, x, number: (aten.clone.default, (_filled_like(node, x, number),)),
+    aten.full.default: lambda node, sizes, number: (aten.expand.default, (number, sizes)),
+    aten.full_like.default: lambda node, x, number: (aten.clone.default, (_filled_like(node, x, number),)),
+    aten.new_full.default: lambda node, x, sizes, number: (aten.expand.default, (number, sizes)),
+    aten.scalar_tensor.default: lambda node, number: (aten.clone.default, (number,)),
+    aten.scatter.value: lambda node, x, dim, at, number: (aten.scatter.src, (x, dim, at, _filled_like(node, at, number))),
+}
+for _name in ("add", "div", "eq", "mul", "ne", "sub"):
+    _op = getattr(aten, _name)
+    WITH_TENSORS[_op.Scalar] = lambda node, *args, op=_op: (op.Tensor, args)
+
+
+def _takes_tensors(node: Node) -> bool:
+    """May each complex number among the arguments be a tensor?"""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    named = zip(node.args, node.target._schema.arguments)
+    return all(isinstance(argument.type, torch.TensorType) for each, argument in named if isinstance(each, complex))
+
+
 def make_numbers_tensors(module: GraphModule) -> None:
     """Complex numbers among arguments become tensors of one element, which have parts."""
     found = False
     for node in list(module.graph.nodes):
         if node.op != "call_function" or not _is_tensor(node) or not any(isinstance(each, complex) for each in node.args):
             continue
+        rewrite = WITH_TENSORS.get(node.target)
+        if rewrite is None and not _takes_tensors(node):
+            continue
         found = True
-        node.args = tuple(_number(module.graph, node, each) if isinstance(each, complex) else each for each in node.args)
-        if node.target is aten.full.default:
-            node.target, node.args, node.kwargs = aten.expand.default, (node.args[1], node.args[0]), {}
+        args = [_number(module.graph, node, each) if isinstance(each, complex) else each for each in node.args]
+        if rewrite is None:
+            node.args = tuple(args)
+            continue
+        node.target, node.args = rewrite(node, *args)
+        node.kwargs = {name: value for name, value in node.kwargs.items() if name == "alpha"}  # the rest is in its type
     if found:
         module.graph.lint()
         module.recompile()

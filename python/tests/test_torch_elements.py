@@ -117,6 +117,33 @@ class Folds(Whole):
         x, y = torch.randint(0, 9, (2, 3, 4)), torch.randint(0, 9, (2, 4, 5))
         self.check(lambda x: (torch.addbmm(y[0, :3], x, y, beta=0.6, alpha=1.2), torch.addmv(x[0, :, 0], x[0], y[0, :, 0], alpha=2)), x)
 
+    def test_complex_numbers_as_arguments(self):
+        x, at = torch.randn(4, 6, dtype=torch.complex64), torch.tensor([[1]])
+        self.check(lambda x: (x.masked_fill(x.real > 0, 2j), x.index_fill(0, at[0], 3j), torch.full_like(x, 1 + 2j) * x), x)
+        self.check(lambda x: (x.new_full((6,), 3j) * x, x.scatter(0, at, 2j), torch.where(x.real > 0, x, 1 + 2j), x != 1j), x)
+        self.check(lambda x: ((2 + 1j) ** x, x.real**2j, 2j - x, torch.linspace(0, 1j, 6) + x), x)
+
+    def test_complex_numbers_beside_others(self):
+        x, whole = torch.randn(4, 6, dtype=torch.complex64), torch.arange(6)
+        self.check(lambda x: (x + whole, whole - x, x * whole, whole.to(x.dtype) + x, torch.eye(6, dtype=x.dtype) + x[:1]), x)
+        self.check(lambda x: (x.to(torch.bool), x.any(), x.all(), torch.logical_not(x), torch.where(x.real > 0, x, 1)), x)
+        self.check(lambda x: (torch.complex(x.real, x.imag[:1]), torch.complex(x.real[:, :1], x.imag)), x)
+
+    def test_functions_of_complex_numbers(self):
+        x, y = torch.randn(5, 6, dtype=torch.complex64) * 2, torch.randn(5, 6, dtype=torch.complex64)
+        x[0] = torch.tensor([0.3, -0.2, 3j, 1e-4 + 1e-5j, 2, -2j])
+        for function in (torch.acos, torch.acosh, torch.asin, torch.asinh, torch.atan, torch.atanh, torch.expm1, torch.log10, torch.log1p,
+                         torch.log2, torch.sgn, torch.sigmoid, torch.tan, lambda x: torch.std_mean(x, 0), lambda x: x**y):  # fmt: skip
+            torch._dynamo.reset()
+            self.check(function, x)
+        for function in (torch.asinh, torch.log1p, torch.tan, lambda x: x**y):
+            self.check_gradients(function, x)
+
+    def test_linear_layers_of_complex_numbers(self):
+        x, w = (torch.randn(6, 6, dtype=torch.complex64) for _ in range(2))
+        self.check_gradients(lambda x: F.linear(x, w, w[0]), x)
+        self.check(lambda x: (torch.addmm(w, x, w, alpha=2, beta=0.5), torch.baddbmm(w[None], x[None], w[None])), x)
+
     def test_reductions_of_complex_numbers(self):
         x = torch.randn(5, 6, dtype=torch.complex64)
         parts = torch.view_as_real

@@ -19,6 +19,9 @@ def complex():  # noqa: A001  the name of the family
         yield ComplexCase(f"{name}_number", op.Tensor, x, 1.5)
     yield ComplexCase("add_alpha", aten.add.Tensor, x, y, alpha=2)
     yield ComplexCase("div_far", aten.div.Tensor, torch.tensor([1e25 + 2e25j, 3e-25j]), torch.tensor([2e25 - 1e25j, 1e-25 + 0j]))
+    yield ComplexCase("add_of_integers", aten.add.Tensor, x, torch.tensor([1, 2, 3]))
+    yield ComplexCase("add_scalar", aten.add.Scalar, x, 2)
+    yield ComplexCase("sub_scalar", aten.sub.Scalar, x, 2, 3)
     yield ComplexCase("mul_scalar", aten.mul.Scalar, x, 2)
     yield ComplexCase("div_scalar", aten.div.Scalar, x, 4)
     for name in ("neg", "abs", "angle", "exp", "reciprocal", "_conj", "conj_physical", "clone", "alias", "detach", "lift_fresh_copy", "t"):
@@ -26,6 +29,7 @@ def complex():  # noqa: A001  the name of the family
     yield ComplexCase("complex_abs_far", aten.abs.default, torch.tensor([3e30 + 4e30j, 0j, complex_infinity()]))
     yield ComplexCase("polar", aten.polar.default, real(4), real(4))
     yield ComplexCase("compose", aten.complex.default, real(4), real(4))
+    yield ComplexCase("compose_broadcast", aten.complex.default, real(2, 1), real(3))
     yield ComplexCase("complex_mm", aten.mm.default, x, turned(3, 2))
     yield ComplexCase("complex_slice_backward", aten.slice_backward.default, turned(2, 1), [2, 3], 1, 1, 2, 1)
     yield ComplexCase("complex_select_backward", aten.select_backward.default, turned(2), [2, 3], 1, 0)
@@ -57,6 +61,8 @@ def complex():  # noqa: A001  the name of the family
     yield ComplexCase("complex_stack", aten.stack.default, [x, x], 0)
     yield ComplexCase("complex_where", aten.where.self, truth(2, 3), x, y)
     yield ComplexCase("to_complex", aten._to_copy.default, real(3), dtype=torch.complex64)
+    yield ComplexCase("to_complex_of_integers", aten._to_copy.default, torch.tensor([1, 0, -2]), dtype=torch.complex64)
+    yield ComplexCase("complex_to_truth", aten._to_copy.default, torch.tensor([0j, 1j, 2 + 0j]), dtype=torch.bool)
     for name in ("full", "zeros", "ones"):
         yield ComplexCase(f"complex_{name}", getattr(aten, name).default, [2], *([1.5] if name == "full" else []), dtype=torch.complex64)
     yield ComplexCase("complex_scalar_tensor", aten.scalar_tensor.default, 2.5, dtype=torch.complex64)
