@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "base/parts.h"
+#include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 
@@ -22,17 +23,15 @@ double largest_of(const TensorType& type, Value value) {
   const Dims stored = type.storage_dims();
   const std::int64_t count = checked_product(stored, "output");
   const std::int64_t block = std::max<std::int64_t>(type.layout.channel_block, 1);
-  // Blocked values are stored as N, C/b, spatial..., b.
   const bool is_blocked = type.layout.channel_block > 0;
   const std::int64_t channels = is_blocked ? type.dims().at(1) : 0, blocks = is_blocked ? stored.at(1) : 1;
-  std::int64_t spatial = 1;
-  for (std::size_t d = 2; is_blocked && d + 1 < stored.size(); ++d) spatial *= stored[d];
+  const std::int64_t stride = is_blocked ? storage_strides(stored, has_outer_blocks(type)).at(1) : 1;
   std::mutex mutex;
   double largest = 0;
   for_parts(count, type.byte_size(), [&](std::int64_t begin, std::int64_t end) {
     double own = 0;
     for (std::int64_t i = begin; i < end; ++i) {
-      const bool is_padding = is_blocked && (i / block / spatial) % blocks * block + i % block >= channels;
+      const bool is_padding = is_blocked && i / stride % blocks * block + i % block >= channels;
       if (!is_padding) own = std::max(own, value(i));
     }
     const std::scoped_lock lock(mutex);

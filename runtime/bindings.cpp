@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/memory_plan.h"
+#include "lowering/plan/storage_order.h"
 #include "schedules/packings.h"
 
 namespace sylvite {
@@ -21,10 +22,15 @@ const Buffer& root_buffer(const Plan& plan, BufferId id) {
   return plan.buffers.at(static_cast<std::size_t>(root_of(plan, id)));
 }
 
-Argument shaped(DType dtype, Dims stored) {
+Argument shaped(DType dtype, Dims stored, bool has_outer_blocks) {
   if (checked_product(stored, "buffer") > std::numeric_limits<std::int32_t>::max())
     throw UnsupportedError("{}: more than 2^31 elements in one buffer", make_type(dtype, stored).to_string());
-  return {dtype, std::move(stored), {}, {}};
+  return {dtype, std::move(stored), has_outer_blocks, {}, {}};
+}
+
+Argument stored(const Kernel& kernel, ValueId id) {
+  const TensorType& type = kernel.body.type(id);
+  return shaped(type.dtype, type.storage_dims(), has_outer_blocks(kernel, id));
 }
 
 Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
@@ -33,13 +39,11 @@ Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
     const Packing& packing = signature.packings.at(i);
-    signature.arguments.push_back(
-        shaped(type.dtype, packing.is_identity() ? type.storage_dims() : packing.packed_dims(type.dims())));
+    signature.arguments.push_back(packing.is_identity()
+                                      ? stored(kernel, kernel.body.inputs[i])
+                                      : shaped(type.dtype, packing.packed_dims(type.dims()), false));
   }
-  for (const ValueId output : kernel.body.outputs) {
-    const TensorType& type = kernel.body.type(output);
-    signature.arguments.push_back(shaped(type.dtype, type.storage_dims()));
-  }
+  for (const ValueId output : kernel.body.outputs) signature.arguments.push_back(stored(kernel, output));
   signature.is_empty = std::ranges::all_of(
       kernel.body.outputs, [&](ValueId output) { return kernel.body.type(output).element_count() == 0; });
   return signature;

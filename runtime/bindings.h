@@ -25,9 +25,10 @@ struct Location {
 
 struct Argument {
   DType dtype = DType::f32;
-  Dims stored;                   ///< extents in memory, outermost first, dense: layout and packing included
-  Location place;                ///< at the first trip
-  std::optional<Window> window;  ///< of an argument in the arena that moves with the trips of a loop
+  Dims stored;  ///< extents in memory, outermost first, without gaps: layout and packing included
+  bool has_outer_blocks = false;  ///< see storage_order.h
+  Location place;                 ///< at the first trip
+  std::optional<Window> window;   ///< of an argument in the arena that moves with the trips of a loop
   /// How far it is from `place` at that trip, in bytes.
   [[nodiscard]] std::int64_t moved(std::int64_t trip) const {
     return window ? window->offset(trip) - window->offset(0) : 0;

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/plan/storage_order.h"
 #include "schedules/cuda/candidate.h"
 
 namespace sylvite {
@@ -25,9 +26,9 @@ LoadedKernel loaded_for(LoadedKernel loaded, const Kernel& kernel, const Candida
 KernelCall::KernelCall(LoadedKernel kernel, RunContext& context)
     : kernel_(std::move(kernel)), context_(&context), arguments_{static_cast<void*>(&context_)} {}
 
-halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored) {
+halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored, bool has_outer_blocks) {
   std::vector<halide_dimension_t>& dims = dims_.emplace_back();
-  const Dims strides = dense_strides(stored);
+  const Dims strides = storage_strides(stored, has_outer_blocks);
   for (std::size_t i = stored.size(); i-- > 0;)  // Halide counts dims from the innermost
     dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
   halide_buffer_t& buffer = buffers_.emplace_back();

@@ -41,9 +41,9 @@ class KernelCall {
   KernelCall(const KernelCall&) = delete;
   KernelCall& operator=(const KernelCall&) = delete;
 
-  /// The next argument, inputs before outputs: a dense tensor, extents outermost first. Its memory is the
-  /// caller's to set: `host`, or `device` as encode_address says.
-  halide_buffer_t& add_argument(DType dtype, const Dims& stored);
+  /// The next argument, inputs before outputs, as storage_strides says. Its memory is the caller's to set: `host`, or `device` as
+  /// encode_address says.
+  halide_buffer_t& add_argument(DType dtype, const Dims& stored, bool has_outer_blocks = false);
   /// The next argument, between inputs and outputs: one of Kernel::sizes.
   void add_size(std::int64_t size);
   [[nodiscard]] std::deque<halide_buffer_t>& buffers() { return buffers_; }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/packing.h"
+#include "lowering/plan/storage_order.h"
 #include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/machine.h"
@@ -35,14 +36,14 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
       cold_(weights) {
   const std::vector<Packing> packings = packings_of(kernel, candidate.form);
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
     if (kernel.input_is_weight.at(i)) {
-      const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
       const Packing packing = packings.at(i).is_identity() ? layout_packing(type) : packings[i];
       const ColdWeights::Copies& copies = cold_.packed(i, packing);
-      weights_.push_back({&add_buffer(copies.dtype, copies.dims, copies.at(0)), &copies});
+      weights_.push_back({&add_buffer(kernel, kernel.body.inputs[i], packings[i], copies.at(0)), &copies});
     } else {
       inputs_.push_back(inputs[i]);
-      add_buffer(inputs[i].dtype(), inputs[i].dims(), inputs[i].data());
+      add_buffer(kernel, kernel.body.inputs[i], {}, inputs[i].data());
     }
   }
   for (const std::int64_t size : kernel.sizes) call_.add_size(size);
@@ -50,15 +51,20 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
     const TensorType& type = kernel.body.type(output);
     outputs_.emplace_back(type.dtype, type.storage_dims());
     poison(outputs_.back());
-    add_buffer(type.dtype, outputs_.back().dims(), outputs_.back().data());
+    add_buffer(kernel, output, {}, outputs_.back().data());
   }
   if (is_gpu_target(target)) prepare_on_device();
 }
 
 KernelRunner::~KernelRunner() = default;
 
-halide_buffer_t& KernelRunner::add_buffer(DType dtype, const Dims& dims, const void* data) {
-  halide_buffer_t& buffer = call_.add_argument(dtype, dims);
+halide_buffer_t& KernelRunner::add_buffer(const Kernel& kernel, ValueId id, const Packing& packing,
+                                          const void* data) {
+  const TensorType& type = kernel.body.type(id);
+  halide_buffer_t& buffer =
+      packing.is_identity()
+          ? call_.add_argument(type.dtype, type.storage_dims(), has_outer_blocks(kernel, id))
+          : call_.add_argument(type.dtype, packing.packed_dims(type.dims()));
   buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
   return buffer;
 }

@@ -38,7 +38,7 @@ class KernelRunner {
   void poison_outputs();
 
  private:
-  halide_buffer_t& add_buffer(DType dtype, const Dims& dims, const void* data);
+  halide_buffer_t& add_buffer(const Kernel& kernel, ValueId id, const Packing& packing, const void* data);
   void prepare_on_device();
   void use_next_weights();
 

@@ -187,7 +187,8 @@ void Program::Rep::add_arguments(KernelCall& call, const Kernel& kernel,
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (i == kernel.body.inputs.size())
       for (const std::int64_t size : kernel.sizes) call.add_size(size);
-    halide_buffer_t& buffer = call.add_argument(arguments[i].dtype, arguments[i].stored);
+    halide_buffer_t& buffer =
+        call.add_argument(arguments[i].dtype, arguments[i].stored, arguments[i].has_outer_blocks);
     bind(buffer, arguments[i].place);
     if (const auto& window = arguments[i].window)
       moves.push_back({&buffer, buffer.host - window->offset(0), *window});

@@ -65,8 +65,8 @@ class Shape : public std::vector<Extent> {
 };
 
 /// How a value lies in memory. `channel_block` = 0: dense row-major. b > 0: dimension 1 (channels, padded up
-/// to a multiple of b) is split, and the order is N, C/b, spatial..., b: oneDNN's nChw16c for b = 16. The
-/// logical shape never changes with the layout; padded channels hold finite, unspecified values.
+/// to a multiple of b) is split: dims are N, C/b, spatial..., b, as in oneDNN's nChw16c for b = 16 (their order in memory:
+/// storage_order.h). The logical shape never changes; padded channels hold finite, unspecified values.
 struct Layout {
   int channel_block = 0;
   bool operator==(const Layout&) const = default;

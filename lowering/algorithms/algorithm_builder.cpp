@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 namespace {
@@ -91,15 +92,14 @@ Expr AlgorithmBuilder::extent(const Extent& extent) const {
 }
 
 template <typename Parameter>
-void AlgorithmBuilder::fix_shape(Parameter& parameter, const Shape& stored) const {
-  Extent stride = 1;
+void AlgorithmBuilder::fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks) const {
+  const Shape strides = storage_strides(stored, has_outer_blocks);
   const int rank = static_cast<int>(stored.size());
   for (int d = 0; d < rank; ++d) {
-    const Extent& each = stored[static_cast<std::size_t>(rank - 1 - d)];
+    const auto number = static_cast<std::size_t>(rank - 1 - d);
     auto dim = parameter.dim(d);
-    dim.set_bounds(0, extent(each));
-    dim.set_stride(extent(stride));
-    stride *= each;
+    dim.set_bounds(0, extent(stored[number]));
+    dim.set_stride(extent(strides[number]));
   }
 }
 
@@ -117,7 +117,7 @@ AlgorithmBuilder::AlgorithmBuilder(const Kernel& kernel, std::vector<Packing> pa
     const Shape stored =
         packing.is_identity() ? type(id).storage_shape() : Shape(packing.packed_dims(type(id).dims()));
     ImageParam parameter(halide_type_of(type(id).dtype), static_cast<int>(stored.size()), name(id));
-    fix_shape(parameter, stored);
+    fix_shape(parameter, stored, packing.is_identity() && has_outer_blocks(type(id)));
     algorithm_.inputs.push_back(parameter);
   }
 }
@@ -304,7 +304,7 @@ Algorithm AlgorithmBuilder::finish() {
     }
     Func out = algorithm_.stages.at(stage_name);
     Halide::OutputImageParam buffer = out.output_buffer();
-    fix_shape(buffer, type(id).storage_shape());
+    fix_shape(buffer, type(id).storage_shape(), has_outer_blocks(type(id)));
     algorithm_.outputs.push_back(out);
   }
   return std::move(algorithm_);

@@ -107,7 +107,7 @@ class AlgorithmBuilder {
  private:
   /// Dense bounds and strides, so that the compiler sees constants.
   template <typename Parameter>
-  void fix_shape(Parameter& parameter, const Shape& stored) const;
+  void fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks) const;
   [[nodiscard]] Halide::Expr factor(const ExtentFactor& factor) const;
   /// What Op::extents gives, of one element.
   [[nodiscard]] Halide::Expr number_of_run(const Node& extents) const;

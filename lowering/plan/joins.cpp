@@ -7,6 +7,7 @@
 #include "frontend/graph/rewrite.h"
 #include "lowering/plan/fusion.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 namespace {
@@ -37,8 +38,10 @@ class Joiner {
       return graph_.type(part).layout == graph_.type(concat.outputs[0]).layout;
     });
     if (!alike) return false;
-    const Dims stored = graph_.type(concat.outputs[0]).storage_dims();
+    const TensorType& whole = graph_.type(concat.outputs[0]);
+    const Dims stored = whole.storage_dims();
     const std::int64_t axis = concat.attributes.integer("axis");
+    if (has_outer_blocks(whole) && axis <= 1) return axis == 1 || stored[1] == 1;
     return std::all_of(stored.begin(), stored.begin() + axis,
                        [](std::int64_t extent) { return extent == 1; });
   }

@@ -4,12 +4,21 @@
 #include <vector>
 
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 namespace {
 
-/// For each value of a body: may its axes i and i + 1 be one? Starts from all that may, and takes away what an operation does not
-/// treat alike, until nothing changes.
+/// The axes of which one may go on in the next, in the order of memory. Blocks of channels are by themselves.
+std::vector<std::size_t> lined_axes(const TensorType& type) {
+  std::vector<std::size_t> axes;
+  for (std::size_t axis = 0; axis < type.shape.size(); ++axis)
+    if (axis != 1 || type.layout.channel_block == 0) axes.push_back(axis);
+  return axes;
+}
+
+/// For each value of a body: may its axis i and the one behind it be one? Starts from all that may, and takes away what an
+/// operation does not treat alike, until nothing changes.
 class AxisLinks {
  public:
   explicit AxisLinks(const Kernel& kernel) : body_(kernel.body) {
@@ -24,10 +33,11 @@ class AxisLinks {
 
   [[nodiscard]] Dims merged(ValueId id) const {
     Dims dims = dims_[id_of(id)];
-    for (std::size_t i = 0; i + 1 < dims.size(); ++i) {
-      if (!links_[id_of(id)][i]) continue;
-      dims[i + 1] *= dims[i];
-      dims[i] = 1;
+    const std::vector<std::size_t> axes = lined_axes(body_.type(id));
+    for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
+      if (!links_[id_of(id)][axes[i]]) continue;
+      dims[axes[i + 1]] *= dims[axes[i]];
+      dims[axes[i]] = 1;
     }
     return dims;
   }
@@ -40,9 +50,23 @@ class AxisLinks {
     dims_.push_back(value.type.dims());
     const std::size_t rank = dims_.back().size();
     links_.emplace_back(rank < 2 ? 0 : rank - 1, true);
-    if (value.constant) cut_all(id);
-    if (value.type.layout.channel_block == 0) return;
-    cut(id, 0);  // channels are in blocks
+    const bool has_blocks = value.type.layout.channel_block != 0;
+    if (value.constant || (has_blocks && !has_outer_blocks(value.type))) cut_all(id);
+    if (has_blocks) cut(id, 1);
+  }
+  /// The axis behind this one in memory; the rank where none is.
+  [[nodiscard]] std::size_t behind(ValueId id, std::size_t axis) const {
+    const bool skips = axis == 0 && body_.type(id).layout.channel_block != 0;
+    return axis + (skips ? 2 : 1);
+  }
+  /// What lies in another order has other neighbours.
+  void cut_channels_unless_alike(ValueId a, ValueId b) {
+    if (body_.type(a).layout == body_.type(b).layout) return;
+    cut_channels(a);
+    cut_channels(b);
+  }
+  void cut_channels(ValueId id) {
+    cut(id, 0);
     cut(id, 1);
   }
 
@@ -88,19 +112,27 @@ class AxisLinks {
     enum class Use { any, whole, repeated };
     const Dims& to = dims_[id_of(output)];
     const Dims& from = dims_[id_of(input)];
+    if (body_.type(input).element_count() == 1) return;
     const std::size_t missing = to.size() - from.size();
+    const bool has_blocks = body_.type(output).layout.channel_block != 0;
+    const bool is_alike = missing == 0 ? body_.type(input).layout == body_.type(output).layout : !has_blocks;
+    if (!is_alike) cut_channels(input);
+    if (!is_alike && !has_blocks) cut_channels(output);
     Use before = Use::any;  // of the last axis that has a use
-    for (std::size_t axis = 0; axis < to.size(); ++axis) {
+    const std::vector<std::size_t> axes = lined_axes(body_.type(output));
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const std::size_t axis = axes[i];
       const std::int64_t extent = axis < missing ? 1 : from[axis - missing];
       const Use use = to[axis] == 1 ? Use::any : extent == 1 ? Use::repeated : Use::whole;
       const bool is_change = use != Use::any && before != Use::any && use != before;
       if (use != Use::any) before = use;
-      if (axis == 0) continue;
-      if (is_change) {
-        cut(output, axis - 1);
-        if (axis > missing) cut(input, axis - 1 - missing);
-      } else if (before != Use::repeated && axis > missing) {
-        tie(input, axis - 1 - missing, output, axis - 1);
+      if (i == 0) continue;
+      const std::size_t ahead = axes[i - 1];
+      if (is_change || (!is_alike && ahead == 0 && before == Use::whole)) {
+        cut(output, ahead);
+        if (ahead >= missing) cut(input, ahead - missing);
+      } else if (before != Use::repeated && ahead >= missing) {
+        tie(input, ahead - missing, output, ahead);
       }
     }
   }
@@ -108,6 +140,8 @@ class AxisLinks {
   void transpose(const Node& node) {
     const Dims& permutation = node.attributes.integers("perm");
     const ValueId input = node.inputs[0], output = node.outputs[0];
+    for (const ValueId id : {input, output})
+      if (body_.type(id).layout.channel_block != 0) return cut_all(input), cut_all(output);
     std::vector<bool> stays(permutation.size(), false);  // beside what follows it
     for (std::size_t i = 0; i + 1 < permutation.size(); ++i) {
       const auto from = static_cast<std::size_t>(permutation[i]);
@@ -131,8 +165,9 @@ class AxisLinks {
       return;
     }
     const auto begin = static_cast<std::size_t>(node.attributes.integer("axis"));
+    cut_channels_unless_alike(input, output);
     for (std::size_t axis = 0; axis + 1 < dims_[id_of(input)].size(); ++axis) {
-      if (axis + 1 >= begin) cut(input, axis);
+      if (behind(input, axis) >= begin) cut(input, axis);
       tie(input, axis, output, axis);
     }
     for (std::size_t i = 1; i < node.inputs.size(); ++i)
@@ -145,8 +180,9 @@ class AxisLinks {
       return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
     };
     const ValueId input = node.inputs[0], output = node.outputs[0];
+    cut_channels_unless_alike(input, output);
     for (std::size_t axis = 0; axis + 1 < dims_[id_of(input)].size(); ++axis) {
-      if (is_reduced(axis) != is_reduced(axis + 1)) {
+      if (is_reduced(axis) != is_reduced(behind(input, axis))) {
         cut(input, axis);
         cut(output, axis);
       } else if (!is_reduced(axis)) {
@@ -168,10 +204,10 @@ class AxisLinks {
   void convolve(const Node& conv) {
     const ValueId input = conv.inputs[0], output = conv.outputs[0];
     for (const ValueId image : {input, output}) {
-      cut(image, 0);
       cut(image, 1);
+      if (body_.type(image).layout.channel_block == 0) cut(image, 0);
     }
-    for (std::size_t axis = 2; axis + 1 < dims_[id_of(input)].size(); ++axis) tie(input, axis, output, axis);
+    for (std::size_t axis = 0; axis + 1 < dims_[id_of(input)].size(); ++axis) tie(input, axis, output, axis);
     for (std::size_t i = 1; i < conv.inputs.size(); ++i)
       if (conv.inputs[i] != no_value) cut_all(conv.inputs[i]);
   }
@@ -188,14 +224,16 @@ bool is_merged_of(const TensorType& merged, const TensorType& type) {
   if (merged.dtype != type.dtype || merged.layout != type.layout || merged.rank() != type.rank() ||
       !merged.is_known() || !type.is_known())
     return false;
+  if (merged == type) return true;
   const Dims to = merged.dims(), from = type.dims();
+  const bool has_blocks = type.layout.channel_block != 0;
+  if (has_blocks && (!has_outer_blocks(type) || to[1] != from[1])) return false;
   std::int64_t count = 1;  // of axes that go into the next one
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    count *= from[i];
-    const bool is_next = to[i] == 1 && i + 1 < to.size();
-    if (to[i] == count)
+  for (const std::size_t axis : lined_axes(type)) {
+    count *= from[axis];
+    if (to[axis] == count)
       count = 1;
-    else if (!is_next || (type.layout.channel_block != 0 && i < 2))
+    else if (to[axis] != 1 || axis + 1 == to.size())
       return false;
   }
   return true;

@@ -10,6 +10,7 @@
 
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/join_bodies.h"
+#include "lowering/plan/storage_order.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite {
@@ -167,6 +168,14 @@ bool have_other_weights(const Kernel& first, const Kernel& second) {
          first.body.type(id) != second.body.type(second.body.inputs.at(number));
 }
 
+/// Some images of one pixel lie otherwise than larger ones.
+bool lies_alike(const Graph& open, const Graph& body) {
+  for (std::size_t i = 0; i < body.values().size(); ++i) {
+    const TensorType& type = body.values()[i].type;
+    if (has_outer_blocks(type) != has_outer_blocks(open.values()[i].type) && type.dims()[0] > 1) return false;
+  }
+  return true;
+}
 }  // namespace
 
 SizeClass size_class(std::int64_t extent) {
@@ -203,6 +212,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
     return generalizer.join(extents[0], extents[1], axis);
   });
   if (!body || generalizer.table().empty()) return std::nullopt;
+  if (!lies_alike(*body, first.body) || !lies_alike(*body, second.body)) return std::nullopt;
   body->symbols.table = generalizer.table();
   Kernel open = make_kernel(*body, first.input_is_weight);
   return has_anchor_alike(open) ? std::optional(std::move(open)) : std::nullopt;
@@ -213,8 +223,9 @@ std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
   if (is_too_large(kernel.body) || !read_case(*open.open, kernel.body, reader)) return std::nullopt;
   Kernel result = with_sizes(open, reader.values());
   // The walk above compares extents; this compares all the rest.
-  const bool is_equal =
-      open.input_is_weight == kernel.input_is_weight && graph_text(result.body) == graph_text(kernel.body);
+  const bool is_equal = open.input_is_weight == kernel.input_is_weight &&
+                        lies_alike(*open.open, kernel.body) &&
+                        graph_text(result.body) == graph_text(kernel.body);
   return is_equal ? std::optional(std::move(result)) : std::nullopt;
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 #include "base/parts.h"
 #include "base/rounding.h"
 #include "frontend/values/storage.h"
 #include "lowering/plan/grouped_filter.h"
+#include "lowering/plan/storage_order.h"
 #include "lowering/plan/winograd.h"
 
 namespace sylvite {
@@ -143,6 +145,7 @@ Packing layout_packing(const TensorType& type) {
   packing.factors.at(1) = type.layout.channel_block;
   for (int dim = 0; dim < type.rank(); ++dim) packing.order.push_back(2 * dim);
   packing.order.push_back(3);
+  if (has_outer_blocks(type)) std::swap(packing.order[0], packing.order[1]);
   return packing;
 }
 

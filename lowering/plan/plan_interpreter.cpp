@@ -8,6 +8,7 @@
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/packing.h"
 #include "lowering/plan/plan_loops.h"
+#include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 namespace {
@@ -17,7 +18,7 @@ template <typename Visit>
 void for_each_element(const TensorType& type, Visit visit) {
   const Dims dims = type.dims();
   const Dims strides = dense_strides(dims);
-  const Dims stored = dense_strides(type.storage_dims());
+  const Dims stored = storage_strides(type.storage_dims(), has_outer_blocks(type));
   const std::int64_t block = type.layout.channel_block;
   for (std::int64_t i = 0; i < type.element_count(); ++i) {
     std::int64_t place = 0;

@@ -81,6 +81,7 @@ class ProgramWriter {
       ExportedArgument& added = exported.arguments.emplace_back();
       added.dtype = one.dtype;
       added.kind = one.place.kind;
+      added.has_outer_blocks = one.has_outer_blocks;
       added.stored = dims([&](const ProgramCase& each) { return argument(each).stored; }, launch.name);
       if (added.kind == BufferKind::weight) {
         check_table(launch, i, added.stored);

@@ -17,7 +17,8 @@ namespace sylvite {
 
 struct ExportedArgument {
   DType dtype = DType::f32;
-  std::vector<Extent> stored;  ///< as Argument
+  std::vector<Extent> stored;  ///< as Argument, with has_outer_blocks
+  bool has_outer_blocks = false;
   BufferKind kind = BufferKind::arena;
   Extent place;   ///< as Location; of a weight, bytes into the weights file
   Extent stride;  ///< as Window, with phase and period; 0: it does not move

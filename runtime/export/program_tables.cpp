@@ -159,28 +159,31 @@ class ProgramText {
     for (std::size_t i = 0; i <= launch.arguments.size(); ++i) {
       if (i == launch.inputs)
         for (const Extent& size : launch.sizes)
-          add_row("SYLVITE_INTEGER", {}, {}, fmt::format("{}, 0, 0, 0", numbers_.of(size)));
+          add_row("SYLVITE_INTEGER", {}, {}, false, fmt::format("{}, 0, 0, 0", numbers_.of(size)));
       if (i == launch.arguments.size()) break;
       const ExportedArgument& argument = launch.arguments[i];
       add_row(source_name(argument.kind), halide_type_of(argument.dtype), argument.stored,
+              argument.has_outer_blocks,
               fmt::format("{}, {}, {}, {}", numbers_.of(argument.place), numbers_.of(argument.stride),
                           numbers_.of(argument.phase), numbers_.of(argument.period)));
     }
   }
   void add_row(std::string_view source, halide_type_t type, const std::vector<Extent>& stored,
-               const std::string& places) {
-    arguments_.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}}}", source, static_cast<int>(type.code),
-                                     static_cast<int>(type.bits), stored.size(), first_dim(stored), places));
+               bool has_outer_blocks, const std::string& places) {
+    arguments_.push_back(fmt::format("{{{}, {}, {}, {}, {}, {}, {}}}", source, static_cast<int>(type.code),
+                                     static_cast<int>(type.bits), stored.size(), int{has_outer_blocks},
+                                     first_dim(stored, has_outer_blocks), places));
     ++argument_count_;
   }
   /// Where the dims of a value stand: those of equal ones once, so that a change of sizes has few to write.
-  std::size_t first_dim(const std::vector<Extent>& stored) {
+  std::size_t first_dim(const std::vector<Extent>& stored, bool has_outer_blocks) {
     if (stored.empty()) return 0;
     std::vector<std::string> dims = numbers_.of(stored);
     std::ranges::reverse(dims);
-    const auto [known, is_new] = known_dims_.try_emplace(joined(dims), dim_count_);
+    const std::string row = joined(dims);
+    const auto [known, is_new] = known_dims_.try_emplace({row, has_outer_blocks}, dim_count_);
     if (is_new) {
-      dims_.push_back(known->first);
+      dims_.push_back(row);
       dim_count_ += dims.size();
     }
     return known->second;
@@ -191,7 +194,7 @@ class ProgramText {
   Numbers numbers_;
   std::size_t number_;
   std::vector<std::string> dims_;
-  std::map<std::string, std::size_t> known_dims_;
+  std::map<std::pair<std::string, bool>, std::size_t> known_dims_;
   std::vector<std::string> arguments_;
   std::vector<std::string> launches_;
   std::size_t dim_count_ = 0;

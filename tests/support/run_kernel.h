@@ -16,6 +16,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
+#include "lowering/plan/storage_order.h"
 #include "schedules/directives/own_directives.h"
 #include "schedules/space.h"
 #include "sylvite/graph_text.h"
@@ -30,9 +31,13 @@ inline Kernel kernel_of(const std::string& text) {
   return make_kernel(graph, std::move(is_weight));
 }
 
-inline Halide::Buffer<> buffer_over(DType dtype, const Dims& stored, void* data) {
-  std::vector<int> extents(stored.rbegin(), stored.rend());
-  return Halide::Buffer<>(Halide::Type(halide_type_of(dtype)), data, extents);
+inline Halide::Buffer<> buffer_over(DType dtype, const Dims& stored, bool has_outer_blocks, void* data) {
+  const Dims strides = storage_strides(stored, has_outer_blocks);
+  std::vector<halide_dimension_t> dims;
+  for (std::size_t i = stored.size(); i-- > 0;)
+    dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
+  return Halide::Buffer<>(Halide::Type(halide_type_of(dtype)), data, static_cast<int>(dims.size()),
+                          dims.data());
 }
 
 /// The dense form of a tensor stored in its type's layout.
@@ -41,14 +46,14 @@ inline Tensor unpacked(const Tensor& stored, const TensorType& type) {
   if (block == 0) return stored;
   Tensor dense(type.dtype, type.dims());
   const Dims dims = type.dims();
-  const std::int64_t blocks = (dims[1] + block - 1) / block;
+  const Dims strides = storage_strides(type.storage_dims(), has_outer_blocks(type));
   std::int64_t inner = 1;
   for (std::size_t d = 2; d < dims.size(); ++d) inner *= dims[d];
   for (std::int64_t i = 0; i < dense.size(); ++i) {
     const std::int64_t s = i % inner;
     const std::int64_t c = i / inner % dims[1];
     const std::int64_t n = i / inner / dims[1];
-    dense.set_double(i, stored.as_double(((n * blocks + c / block) * inner + s) * block + c % block));
+    dense.set_double(i, stored.as_double(n * strides[0] + c / block * strides[1] + s * block + c % block));
   }
   return dense;
 }
@@ -58,11 +63,10 @@ inline Tensor stored_activation(const Tensor& dense, const TensorType& type) {
   Tensor stored = pack(dense, layout_packing(type));
   const std::int64_t block = type.layout.channel_block;
   if (block == 0) return stored;
-  const std::int64_t channels = type.dims()[1];
-  const std::int64_t padded = (channels + block - 1) / block * block;
-  const std::int64_t inner = stored.size() / (type.dims()[0] * padded);
+  const std::int64_t channels = type.dims()[1], blocks = type.storage_dims()[1];
+  const std::int64_t stride = storage_strides(type.storage_dims(), has_outer_blocks(type))[1];
   for (std::int64_t i = 0; i < stored.size(); ++i)
-    if (i / (inner * block) * block % padded + i % block >= channels) stored.set_double(i, 100);
+    if (i / stride % blocks * block + i % block >= channels) stored.set_double(i, 100);
   return stored;
 }
 
@@ -79,14 +83,18 @@ inline std::vector<Tensor> run_candidate(
     stored.push_back(kernel.input_is_weight[i] ? pack(inputs[i], packings[i])
                                                : stored_activation(inputs[i], type));
     Tensor& last = stored.back();
-    algorithm.inputs[i].set(buffer_over(last.dtype(), last.dims(), last.mutable_data()));
+    const bool is_packed = kernel.input_is_weight[i] && !packings[i].is_identity();
+    algorithm.inputs[i].set(is_packed ? buffer_over(last.dtype(), last.dims(), false, last.mutable_data())
+                                      : buffer_over(last.dtype(), type.storage_dims(), has_outer_blocks(type),
+                                                    last.mutable_data()));
   }
   std::vector<Tensor> results;
   std::vector<Halide::Buffer<>> buffers;
   for (const ValueId id : kernel.body.outputs) {
     const TensorType& type = kernel.body.type(id);
     results.emplace_back(type.dtype, type.storage_dims());
-    buffers.push_back(buffer_over(type.dtype, type.storage_dims(), results.back().mutable_data()));
+    buffers.push_back(
+        buffer_over(type.dtype, type.storage_dims(), has_outer_blocks(type), results.back().mutable_data()));
   }
   Halide::Realization realization(buffers);
   Halide::Pipeline pipeline(algorithm.outputs);

@@ -30,7 +30,8 @@ struct sylvite_argument {
   uint8_t type_code; /* of halide_type_t, as type_bits */
   uint8_t type_bits;
   uint8_t rank;
-  uint32_t first_dim; /* into sylvite_program::dims, innermost first; equal ones stand there once */
+  uint8_t outer_blocks; /* the last but one of the dims lies outside of the last */
+  uint32_t first_dim;   /* into sylvite_program::dims, innermost first; equal ones stand there once */
   int64_t place;
   int64_t stride; /* moves with the trips of a loop, by so many bytes; 0: it does not */
   int64_t phase;

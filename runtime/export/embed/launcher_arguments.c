@@ -30,6 +30,11 @@ static void bind_dims(struct sylvite_model* model, uint32_t number) {
     bound[i].stride = stride;
     stride *= bound[i].extent;
   }
+  if (argument->outer_blocks) {
+    struct halide_dimension *blocks = &bound[argument->rank - 2], *images = &bound[argument->rank - 1];
+    images->stride = blocks->stride;
+    blocks->stride *= images->extent;
+  }
 }
 
 static int has_open_dims(const struct sylvite_program* program, const struct sylvite_argument* argument) {

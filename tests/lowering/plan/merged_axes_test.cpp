@@ -31,9 +31,9 @@ TEST(MergedAxes, PixelsThatAreLookedAtApartAreOneLine) {
       "  %v2: f32[2,32,6,5]@c16 = add(%v1, %in3)\n"
       "  return %v2\n");
   const Kernel line = with_merged_axes(kernel);
-  EXPECT_THAT(line.text, HasSubstr("%in0: f32[2,16,1,30]@c16, %in1: f32[32,16,1,1], %in2: f32[1,32,1,1], "
-                                   "%in3: f32[2,32,1,30]@c16"));
-  EXPECT_THAT(line.text, HasSubstr("%v2: f32[2,32,1,30]@c16 = add"));
+  EXPECT_THAT(line.text, HasSubstr("%in0: f32[1,16,1,60]@c16, %in1: f32[32,16,1,1], %in2: f32[1,32,1,1], "
+                                   "%in3: f32[1,32,1,60]@c16"));
+  EXPECT_THAT(line.text, HasSubstr("%v2: f32[1,32,1,60]@c16 = add"));
   EXPECT_EQ(parse_kernel(line.text).text, line.text);
   EXPECT_EQ(line.input_is_weight, kernel.input_is_weight);
   EXPECT_FALSE(has_merged(line)) << "it is one";
@@ -42,7 +42,9 @@ TEST(MergedAxes, PixelsThatAreLookedAtApartAreOneLine) {
 TEST(MergedAxes, WorkThatKnowsWhereAPixelIsKeepsThem) {
   const std::string sum = "  %v1: f32[2,32,6,5]@c16 = add(%v0, %in2)\n  return %v1\n";
   EXPECT_TRUE(has_merged(kernel_of(sum)));
-  EXPECT_FALSE(has_merged(kernel_of(sum, "1,1,1,5"))) << "a number for each column";
+  EXPECT_THAT(with_merged_axes(kernel_of(sum, "1,1,1,5")).text, HasSubstr("%in0: f32[1,16,12,5]@c16"))
+      << "a number for each column: only lines of all images are alike";
+  EXPECT_FALSE(has_merged(kernel_of(sum, "1,1,6,5"))) << "a number for each pixel";
   EXPECT_FALSE(has_merged(kernel_of("  %v1: f32[2,32,6,1] = reduce_sum(%v0) {axes=[3]}\n  return %v1\n")));
   EXPECT_TRUE(has_merged(kernel_of("  %v1: f32[2,32,1,1] = reduce_sum(%v0) {axes=[2,3]}\n  return %v1\n")));
 }
@@ -110,6 +112,23 @@ const Merged kernels[] = {
      "%in0: bool[1,1,6,6], %in1: bool[1,3,1,6]"},
     {"numbers_of_every_second_axis",
      "%in0: f32[2,6,5], %in1: f32[2,1,5]) {\n  %v0: f32[2,6,5] = mul(%in0, %in1)\n  return %v0\n", nullptr},
+    {"images_of_blocks",
+     "%in0: f32[2,32,6,5]@c16, %in1: f32[1,32,1,1]@c16) {\n  %v0: f32[2,32,6,5]@c16 = mul(%in0, %in1)\n"
+     "  return %v0\n",
+     "%in0: f32[1,32,1,60]@c16, %in1: f32[1,32,1,1]@c16"},
+    {"numbers_of_each_image",
+     "%in0: f32[2,32,6,5]@c16, %in1: f32[2,32,1,1]@c16) {\n  %v0: f32[2,32,6,5]@c16 = mul(%in0, %in1)\n"
+     "  return %v0\n",
+     "%in0: f32[2,32,1,30]@c16, %in1: f32[2,32,1,1]@c16"},
+    {"sums_of_images",
+     "%in0: f32[2,32,6,5]@c16) {\n  %v0: f32[2,32,1,1]@c16 = reduce_sum(%in0) {axes=[2,3], keepdims=1}\n"
+     "  return %v0\n",
+     "%in0: f32[2,32,1,30]@c16"},
+    {"single_pixels_of_images",
+     "%in0: f32[2,32,1,1]@c16) {\n  %v0: f32[2,32,1,1]@c16 = neg(%in0)\n  return %v0\n", nullptr},
+    {"blocks_from_planes",
+     "%in0: f32[2,32,6,5]) {\n  %v0: f32[2,32,6,5]@c16 = to_layout(%in0) {block=16}\n  return %v0\n",
+     "%in0: f32[2,32,1,30]"},
     {"one_reader_that_tells_them_apart",
      "%in0: f32[2,6,5]) {\n  %v0: f32[2,6,5] = neg(%in0)\n  %v1: f32[2,1,5] = reduce_sum(%v0) {axes=[1]}\n"
      "  return %v1\n",
@@ -135,6 +154,13 @@ TEST(MergedAxes, TypesOfThemLieAlike) {
   TensorType blocks = image, moved = make_type(DType::f32, {1, 32, 6, 5});
   blocks.layout.channel_block = moved.layout.channel_block = 16;
   EXPECT_FALSE(is_merged_of(moved, blocks));
+  TensorType pixels = make_type(DType::f32, {1, 16, 1, 60});
+  pixels.layout.channel_block = 16;
+  EXPECT_TRUE(is_merged_of(pixels, blocks));
+  TensorType rows = make_type(DType::f32, {60, 16, 1, 1});
+  rows.layout.channel_block = 8;
+  pixels.layout.channel_block = 8;
+  EXPECT_FALSE(is_merged_of(pixels, rows));
 }
 
 }  // namespace

@@ -96,7 +96,12 @@ TEST(Packing, LayoutPacking) {
   TensorType type = make_type(DType::f32, {2, 20, 3, 3});
   EXPECT_TRUE(layout_packing(type).is_identity());
   type.layout.channel_block = 16;
+  EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), (Dims{2, 2, 3, 3, 16}));
+  type.shape = {3, 20, 2, 2};  // blocks of channels outermost
+  EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), (Dims{2, 3, 2, 2, 16}));
+  type.shape = {3, 20, 1, 1};
   EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), type.storage_dims());
+  type.shape = {2, 20, 3, 3};
   expect_packs(type.dims(), layout_packing(type));
 }
 
