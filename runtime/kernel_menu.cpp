@@ -13,13 +13,20 @@
 namespace sylvite {
 namespace {
 
-/// Why one kernel for all sizes would be slower than one for each, or cannot be made; empty when neither is so. REQUIRES
+/// A kernel of its own at each size must be worth its compilation.
+bool is_nearly_as_fast(const BoundSpace& space, const BoundSpace& than) {
+  constexpr double most = 1.5;
+  if (!space.cost || !than.cost) return false;
+  return space.cost(space.heuristic) <= most * than.cost(than.heuristic);
+}
+
+/// Why one kernel for all sizes would be much slower than one for each, or cannot be made; empty when neither is so. REQUIRES
 /// `open` at its hints, those of `fixed`; `other` is the second of its two cases.
 std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine) {
-  const std::string name = spaces_for(open, machine).front().name;
-  const std::string wanted = spaces_for(fixed, machine).front().name;
-  if (name != wanted)
-    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", name, wanted);
+  const BoundSpace own = spaces_for(open, machine).front(), wanted = spaces_for(fixed, machine).front();
+  if (own.name != wanted.name && (machine.gpu || !is_nearly_as_fast(own, wanted)))
+    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", own.name,
+                       wanted.name);
   const std::optional<Kernel> second = as_case(open, other);
   try {
     (void)default_choice(second ? *second : open, machine);
