@@ -1,8 +1,11 @@
 #include "lowering/plan/merged_axes.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 #include <vector>
 
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/storage_order.h"
 
@@ -92,6 +95,16 @@ class AxisLinks {
       broadcast(node.inputs[0], node.outputs[0]);
     } else if (node.op == Op::transpose) {
       transpose(node);
+    } else if (node.op == Op::concat) {
+      const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+      for (const ValueId input : node.inputs)
+        keep_axes(input, node.outputs[0], [axis](std::size_t each) { return each == axis; });
+    } else if (node.op == Op::slice) {
+      const Dims &from = dims_[id_of(node.inputs[0])], &to = dims_[id_of(node.outputs[0])];
+      keep_axes(node.inputs[0], node.outputs[0],
+                [&](std::size_t each) { return is_cut(node, each, from, to); });
+    } else if (node.op == Op::reshape) {
+      reshape(node);
     } else if (has_trait(node.op, OpTrait::normalization)) {
       normalize(node);
     } else if (node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min) {
@@ -135,6 +148,46 @@ class AxisLinks {
         tie(input, ahead - missing, output, ahead);
       }
     }
+  }
+
+  /// All axes stay where they are, and some of them count.
+  void keep_axes(ValueId input, ValueId output, const std::function<bool(std::size_t)>& counts) {
+    cut_channels_unless_alike(input, output);
+    for (std::size_t axis = 0; axis + 1 < dims_[id_of(input)].size(); ++axis) {
+      const std::size_t next = behind(input, axis);
+      if (counts(axis) || (next < dims_[id_of(input)].size() && counts(next))) {
+        cut(input, axis);
+        cut(output, axis);
+      } else {
+        tie(input, axis, output, axis);
+      }
+    }
+  }
+
+  static bool is_cut(const Node& slice, std::size_t axis, const Dims& from, const Dims& to) {
+    return from[axis] != to[axis] || slice.attributes.integers("steps")[axis] != 1;
+  }
+
+  /// Neighbours that are the same axes on both sides may be one.
+  void reshape(const Node& node) {
+    const ValueId input = node.inputs[0], output = node.outputs[0];
+    const Dims &from = dims_[id_of(input)], &to = dims_[id_of(output)];
+    std::vector<bool> stays_from(from.size(), false), stays_to(to.size(), false);  // beside what follows it
+    if (product(from, 0, from.size()) > 0) {
+      std::optional<DimGroup> before;  // of one axis on both sides
+      for (const DimGroup& group : dim_groups(from, to)) {
+        const bool is_one = group.from_end == group.from_begin + 1 && group.to_end == group.to_begin + 1;
+        if (is_one && before) {
+          tie(input, before->from_begin, output, before->to_begin);
+          stays_from[before->from_begin] = stays_to[before->to_begin] = true;
+        }
+        before = is_one ? std::optional(group) : std::nullopt;
+      }
+    }
+    for (std::size_t axis = 0; axis + 1 < from.size(); ++axis)
+      if (!stays_from[axis]) cut(input, axis);
+    for (std::size_t axis = 0; axis + 1 < to.size(); ++axis)
+      if (!stays_to[axis]) cut(output, axis);
   }
 
   void transpose(const Node& node) {
@@ -241,15 +294,35 @@ bool is_merged_of(const TensorType& merged, const TensorType& type) {
 
 Kernel with_merged_axes(const Kernel& kernel) {
   const AxisLinks links(kernel);
-  Graph merged = kernel.body;
   bool is_changed = false;
-  for (ValueId id = 0; id < static_cast<ValueId>(merged.values().size()); ++id) {
-    TensorType& type = merged.value(id).type;
+  Graph merged;  // the same values in the same order, so that their numbers hold
+  merged.name = kernel.body.name;
+  const auto merged_value = [&](ValueId id) {
+    Value value = kernel.body.value(id);
     const Dims dims = links.merged(id);
-    if (dims == type.dims()) continue;
-    type = {type.dtype, Shape(dims), type.layout};
-    is_changed = true;
+    is_changed = is_changed || dims != value.type.dims();
+    value.type.shape = dims;
+    return value;
+  };
+  for (ValueId id = 0; id < static_cast<ValueId>(kernel.body.values().size()); ++id) {
+    Value value = merged_value(id);
+    if (value.producer == no_node) {
+      if (value.constant)
+        merged.value(merged.add_constant(*value.constant, value.name)).type = value.type;
+      else
+        merged.add_input(value.name, value.type);
+      continue;
+    }
+    Node node = kernel.body.node(value.producer);
+    if (node.outputs[0] != id) continue;  // added with its first result
+    if (node.op == Op::reshape) node.attributes.set("shape", value.type.dims());
+    if (node.op == Op::slice) node.attributes.set("sizes", value.type.dims());
+    std::vector<Value> results;
+    for (const ValueId output : node.outputs) results.push_back(merged_value(output));
+    merged.add_known_node(std::move(node), std::move(results));
   }
+  merged.inputs = kernel.body.inputs;
+  merged.outputs = kernel.body.outputs;
   return is_changed ? make_kernel(merged, kernel.input_is_weight) : kernel;
 }
 

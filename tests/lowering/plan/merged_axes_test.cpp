@@ -133,9 +133,29 @@ const Merged kernels[] = {
      "%in0: f32[2,6,5]) {\n  %v0: f32[2,6,5] = neg(%in0)\n  %v1: f32[2,1,5] = reduce_sum(%v0) {axes=[1]}\n"
      "  return %v1\n",
      nullptr},
+    {"pixels_of_shuffled_channels",
+     "%in0: f32[2,8,6,5], %in1: f32[2,4,6,5]) {\n  %v0: f32[2,4,6,5] = slice(%in0) {sizes=[2,4,6,5], "
+     "starts=[0,4,0,0], steps=[1,1,1,1]}\n  %v1: f32[2,8,6,5] = concat(%v0, %in1) {axis=1}\n"
+     "  %v2: f32[2,2,4,6,5] = reshape(%v1) {shape=[2,2,4,6,5]}\n"
+     "  %v3: f32[2,4,2,6,5] = transpose(%v2) {perm=[0,2,1,3,4]}\n"
+     "  %v4: f32[2,8,6,5] = reshape(%v3) {shape=[2,8,6,5]}\n  return %v4\n",
+     "%v0: f32[2,4,1,30] = slice(%in0) {sizes=[2,4,1,30], starts=[0,4,0,0], steps=[1,1,1,1]}\n"
+     "  %v1: f32[2,8,1,30] = concat(%v0, %in1) {axis=1}\n"
+     "  %v2: f32[2,2,4,1,30] = reshape(%v1) {shape=[2,2,4,1,30]}"},
+    {"axes_that_a_reshape_mixes",
+     "%in0: f32[2,6,5]) {\n  %v0: f32[2,6,5] = neg(%in0)\n  %v1: f32[3,4,5] = reshape(%v0) {shape=[3,4,5]}\n"
+     "  return %v1\n",
+     nullptr},
+    {"the_axis_of_a_concat",
+     "%in0: f32[2,6,5], %in1: f32[2,3,5]) {\n  %v0: f32[2,9,5] = concat(%in0, %in1) {axis=1}\n  return %v0\n",
+     nullptr},
     {"parts",
      "%in0: f32[2,6,5]) {\n  %v0: f32[2,6,2] = slice(%in0) {sizes=[2,6,2], starts=[0,0,1], "
      "steps=[1,1,1]}\n  return %v0\n",
+     "%in0: f32[1,12,5]"},
+    {"every_second_row",
+     "%in0: f32[2,6,5]) {\n  %v0: f32[2,3,5] = slice(%in0) {sizes=[2,3,5], starts=[0,0,0], steps=[1,2,1]}\n"
+     "  return %v0\n",
      nullptr},
 };
 
