@@ -39,7 +39,7 @@ Signature signature_of(const Kernel& kernel, const Candidate& candidate) {
   for (std::size_t i = 0; i < kernel.body.inputs.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.inputs[i]);
     const Packing& packing = signature.packings.at(i);
-    signature.arguments.push_back(packing.is_identity()
+    signature.arguments.push_back(is_layout(packing, type)
                                       ? stored(kernel, kernel.body.inputs[i])
                                       : shaped(type.dtype, packing.packed_dims(type.dims()), false));
   }

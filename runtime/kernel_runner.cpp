@@ -62,7 +62,7 @@ halide_buffer_t& KernelRunner::add_buffer(const Kernel& kernel, ValueId id, cons
                                           const void* data) {
   const TensorType& type = kernel.body.type(id);
   halide_buffer_t& buffer =
-      packing.is_identity()
+      is_layout(packing, type)
           ? call_.add_argument(type.dtype, type.storage_dims(), has_outer_blocks(kernel, id))
           : call_.add_argument(type.dtype, packing.packed_dims(type.dims()));
   buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));

@@ -115,9 +115,9 @@ AlgorithmBuilder::AlgorithmBuilder(const Kernel& kernel, std::vector<Packing> pa
     input_index_[id] = i;
     const Packing& packing = packings_.at(i);
     const Shape stored =
-        packing.is_identity() ? type(id).storage_shape() : Shape(packing.packed_dims(type(id).dims()));
+        is_layout(packing, type(id)) ? type(id).storage_shape() : Shape(packing.packed_dims(type(id).dims()));
     ImageParam parameter(halide_type_of(type(id).dtype), static_cast<int>(stored.size()), name(id));
-    fix_shape(parameter, stored, packing.is_identity() && has_outer_blocks(type(id)));
+    fix_shape(parameter, stored, is_layout(packing, type(id)) && has_outer_blocks(type(id)));
     algorithm_.inputs.push_back(parameter);
   }
 }
@@ -235,9 +235,9 @@ Expr AlgorithmBuilder::read_stored(ValueId id, const Coordinates& at) const {
   const auto input = input_index_.find(id);
   if (input == input_index_.end())
     throw InternalError("value '{}' was read before it was defined", value.name);
-  // A packing that only spells out the value's own layout stores elements where the type says.
   const Packing& packing = packings_[input->second];
-  if (!packing.is_identity() && Shape(packing.packed_dims(value.type.dims())) != value.type.storage_shape())
+  if (!is_layout(packing, value.type) &&
+      Shape(packing.packed_dims(value.type.dims())) != value.type.storage_shape())
     throw InternalError("input '{}' is packed; its form must read it by packed coordinates", value.name);
   const Expr element = algorithm_.inputs[input->second](arguments);
   return value.type.dtype == DType::bf16 ? element : from_storage(element, value.type.dtype);

@@ -149,6 +149,10 @@ Packing layout_packing(const TensorType& type) {
   return packing;
 }
 
+bool is_layout(const Packing& packing, const TensorType& type) {
+  return packing.is_identity() || packing == layout_packing(type);
+}
+
 Tensor pack(const Tensor& weight, const Packing& packing) {
   if (packing.is_identity()) return weight;
   Tensor result(weight.dtype(), packing.packed_dims(weight.dims()));

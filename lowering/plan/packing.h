@@ -35,6 +35,8 @@ struct Packing {
 /// The packing that stores a dense tensor as `type.layout` says; identity for dense types. A weight whose
 /// type is blocked is a dense tensor in Plan::weights, packed with this.
 [[nodiscard]] Packing layout_packing(const TensorType& type);
+/// Does `packing` store a value just as its type says?
+[[nodiscard]] bool is_layout(const Packing& packing, const TensorType& type);
 
 /// A new tensor of shape packing.packed_dims(tensor.dims()); the tensor itself when the packing is identity.
 /// Throws InternalError when the packing does not fit the tensor's rank, and what transform_filter throws.

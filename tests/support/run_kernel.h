@@ -83,7 +83,7 @@ inline std::vector<Tensor> run_candidate(
     stored.push_back(kernel.input_is_weight[i] ? pack(inputs[i], packings[i])
                                                : stored_activation(inputs[i], type));
     Tensor& last = stored.back();
-    const bool is_packed = kernel.input_is_weight[i] && !packings[i].is_identity();
+    const bool is_packed = kernel.input_is_weight[i] && !is_layout(packings[i], type);
     algorithm.inputs[i].set(is_packed ? buffer_over(last.dtype(), last.dims(), false, last.mutable_data())
                                       : buffer_over(last.dtype(), type.storage_dims(), has_outer_blocks(type),
                                                     last.mutable_data()));
