@@ -285,26 +285,32 @@ def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
     return list(found.values())
 
 
+def shown_by(node: Node) -> Node | None:
+    """What the node is a view of at once: an operation's first argument, or what gives one of several views."""
+    source = node.args[0] if node.op == "call_function" and node.args else None
+    if not isinstance(source, Node):
+        return None
+    if node.target is operator.getitem:
+        return source if shown_by(source) is not None else None
+    return source if isinstance(node.target, torch._ops.OpOverload) and node.target.is_view else None
+
+
 def view_chain(node: Node, inputs: Container[Node]) -> list[Node]:
     """The operations that make the node as a view of an input, the last first; none where it is not one."""
     chain = []
     while node not in inputs:
-        if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload) or not node.target.is_view:
+        source = shown_by(node)
+        if source is None:
             return []
         chain.append(node)
-        node = node.args[0]
-        if not isinstance(node, Node):
-            return []
+        node = source
     return chain
 
 
 def _root(node: Node) -> Node:
     """What the node is a view of, itself where it is none."""
-    while node.op == "call_function" and node.args and isinstance(node.args[0], Node):
-        is_view = isinstance(node.target, torch._ops.OpOverload) and node.target.is_view
-        if not (is_view or (node.target is operator.getitem and _root(node.args[0]) is not node.args[0])):
-            break
-        node = node.args[0]
+    while (source := shown_by(node)) is not None:
+        node = source
     return node
 
 

@@ -92,6 +92,20 @@ class SeldomForms(WithTorch):
                 self.assert_same(got[:-1], wanted[:-1])
                 torch.testing.assert_close(got[-1], wanted[-1])
 
+    def test_parts_of_inputs_are_views_of_them(self):
+        """At sizes of a run: where one lies follows from a division."""
+        def halves(x):
+            first, second = x.chunk(2)
+            return first, second, second.t(), x.unbind(1)[1][1:], x + 1
+
+        compiled = torch.compile(halves, backend="sylvite", dynamic=True)
+        with torch.no_grad():
+            for rows in (4, 7):
+                x = torch.randn(rows, 5)
+                for got, expected in zip(compiled(x)[:4], halves(x)[:4]):
+                    self.assertTrue(torch.equal(got, expected))
+                    self.assertEqual((got.data_ptr(), got.stride()), (expected.data_ptr(), expected.stride()))
+
     def test_graphs_without_inputs(self):
         self.check(lambda: torch.arange(4.0) * 2)
 
