@@ -51,6 +51,7 @@ from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import resize_by_products
+from .torch_views import mark_remade
 from .torch_vision import decompositions as of_torchvision
 
 atexit.register(_native.stop_making)  # torch keeps compiled functions to the very end
@@ -352,6 +353,8 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         if _is_trivial(module):
             return run_boxed(module)
         strides = take_strides(module, inputs) if kind == "backward" else {}
+        if kind != "backward":
+            mark_remade(module)
         take_branches(module)
         replace_draws(module)
         seeds = take_seeds(module)

@@ -27,6 +27,7 @@ from .torch_sizes import (
     size_text,
     sizes_text,
 )
+from .torch_views import is_remade, root_of, view_chain
 
 DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
@@ -285,43 +286,14 @@ def symbols_of(inputs: Sequence[Node]) -> list[tuple[str, int, int]]:
     return list(found.values())
 
 
-def shown_by(node: Node) -> Node | None:
-    """What the node is a view of at once: an operation's first argument, or what gives one of several views."""
-    source = node.args[0] if node.op == "call_function" and node.args else None
-    if not isinstance(source, Node):
-        return None
-    if node.target is operator.getitem:
-        return source if shown_by(source) is not None else None
-    return source if isinstance(node.target, torch._ops.OpOverload) and node.target.is_view else None
-
-
-def view_chain(node: Node, inputs: Container[Node]) -> list[Node]:
-    """The operations that make the node as a view of an input, the last first; none where it is not one."""
-    chain = []
-    while node not in inputs:
-        source = shown_by(node)
-        if source is None:
-            return []
-        chain.append(node)
-        node = source
-    return chain
-
-
-def _root(node: Node) -> Node:
-    """What the node is a view of, itself where it is none."""
-    while (source := shown_by(node)) is not None:
-        node = source
-    return node
-
-
-def _shared_roots(outputs: Sequence[Any]) -> set[Node]:
-    """What several results show parts of, and lies without gaps."""
+def _shared_roots(outputs: Sequence[Any], shares: bool) -> set[Node]:
+    """What lies without gaps, and is shown by a result that is made again, or by several results if they share memory."""
     tensors = {node for node in outputs if isinstance(node, Node) and isinstance(node.meta.get("val"), torch.Tensor)}
-    counts = collections.Counter(map(_root, tensors))
+    counts = collections.Counter(map(root_of, tensors))
+    wanted = {node for node, count in counts.items() if shares and count > 1} | {root_of(node) for node in tensors if is_remade(node)}
     return {
-        node for node, count in counts.items()
-        if count > 1 and node.op == "call_function" and isinstance(whole := node.meta.get("val"), torch.Tensor)
-        and _dense_order(whole) is not None
+        node for node in wanted
+        if node.op == "call_function" and isinstance(whole := node.meta.get("val"), torch.Tensor) and _dense_order(whole) is not None
     }  # fmt: skip
 
 
@@ -347,7 +319,7 @@ class Writer:
         self.outputs = outputs
         self.device = device
         self.writes = writes
-        self.roots = _shared_roots(outputs) if shares else set()
+        self.roots = _shared_roots(outputs, shares)
         self.returned: dict[Node, int] = {}
 
     def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
@@ -400,7 +372,7 @@ class Writer:
         return view or self._part(output) or ("value", self._return(output))
 
     def _part(self, output: Node) -> tuple[Any, ...] | None:
-        root = _root(output)
+        root = root_of(output)
         if root is output or root not in self.roots or _view_result(output, root, 0) is None:
             return None
         return _view_result(output, root, self._return(root), "part")

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Writer, computes, device_of, is_size, is_write, leaves_device, view_chain
+from .torch_graph import Text, Writer, computes, device_of, is_size, is_write, leaves_device
 from .torch_rewrites import Borders, open_borders, outputs_of, with_borders
 from .torch_sizes import Unwritable
+from .torch_views import is_remade, root_of, view_chain
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
 Refusals = Callable[[Text], list[tuple[str, str, str]]]
@@ -233,7 +234,8 @@ class Splitter:
         writes = [node for node in self.nodes if is_write(node)]
         outputs = next(node for node in self.nodes if node.op == "output").args[0]
         inputs = {node for node in self.nodes if node.op == "placeholder"}
-        views = {node for output in outputs if isinstance(output, Node) for node in view_chain(output, inputs)}
+        ends = inputs | {root_of(output) for output in outputs if is_remade(output)}
+        views = {node for output in outputs if isinstance(output, Node) for node in view_chain(output, ends)}
         copy, takes = copy_part(self.module, [node for node in self.nodes if node in views] + writes, outputs)
         return _run_by_torch(copy), takes, []
 

@@ -106,6 +106,36 @@ class SeldomForms(WithTorch):
                     self.assertTrue(torch.equal(got, expected))
                     self.assertEqual((got.data_ptr(), got.stride()), (expected.data_ptr(), expected.stride()))
 
+    def test_parts_of_what_was_written_or_computed(self):
+        """AOTAutograd makes these results again of where they lie; at sizes of a run, by strides and offsets alone."""
+        def written(x):
+            x.add_(1)
+            return x[x.shape[0] // 2 :], x.t()[2:]
+
+        def computed(x):
+            y = x * 2
+            return y[:, x.shape[1] // 2 :], y
+
+        def beside_a_part_of_torch(x):
+            y = x * 2
+            return y[:, x.shape[1] // 2 :], y, torch.linalg.svdvals(x)
+
+        for function, trains in ((written, False), (computed, True), (beside_a_part_of_torch, True)):
+            torch._dynamo.reset()
+            compiled = torch.compile(function, backend="sylvite", dynamic=True)
+            for rows in (4, 7):
+                x = torch.randn(rows, 6)
+                ours, theirs = (x.clone().requires_grad_(trains) for _ in range(2))
+                with torch.set_grad_enabled(trains):
+                    got, expected = compiled(ours), function(theirs)
+                for one, other in zip(got, expected):
+                    self.assert_same(one, other)
+                    self.assertEqual(one.stride(), other.stride())
+                if trains:
+                    sum(one.square().sum() for one in got).backward()
+                    sum(one.square().sum() for one in expected).backward()
+                    self.assert_same(ours.grad, theirs.grad)
+
     def test_graphs_without_inputs(self):
         self.check(lambda: torch.arange(4.0) * 2)
 
