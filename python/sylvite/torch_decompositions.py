@@ -394,7 +394,21 @@ def _bag_weights_backward(
     return torch.where(indices == padding_idx, 0.0, products)
 
 
-# Gradients of images that are made smaller
+# Images that are made smaller, and their gradients
+
+
+def _smooth_aligned(smooth: Any) -> Callable[..., Any]:
+    """With corners aligned torch takes the same places, of another scale: 0 for a single pixel."""
+    def forward(
+        x: Tensor, output_size: Sequence[int], align_corners: bool, scales_h: float | None = None, scales_w: float | None = None
+    ) -> Any:
+        extents = [*zip(x.shape[2:], output_size)]
+        if not align_corners or not all(isinstance(extent, int) for pair in extents for extent in pair):
+            return NotImplemented
+        scales = [(wanted - 1) / (given - 1) if wanted > 1 and given > 1 else 1e30 for given, wanted in extents]
+        return smooth(x, output_size, False, *scales)
+
+    return forward
 
 
 def _smooth_backward(smooth: Any) -> Callable[..., Any]:
@@ -402,8 +416,10 @@ def _smooth_backward(smooth: Any) -> Callable[..., Any]:
     def backward(
         grad: Tensor, output_size: Sequence[int], input_size: Sequence[int], align_corners: bool,
         scales_h: float | None = None, scales_w: float | None = None,
-    ) -> Tensor:  # fmt: skip
+    ) -> Any:  # fmt: skip
         _, _, height, width = input_size
+        if align_corners and not all(isinstance(extent, int) for extent in (height, width, *output_size)):
+            return NotImplemented  # torch's own kernel has other places where there is one column
         pixel = torch.eye(height, device=grad.device, dtype=grad.dtype), torch.eye(width, device=grad.device, dtype=grad.dtype)
         lines = smooth(pixel[0][None, :, :, None], (output_size[0], 1), align_corners, scales_h, None)
         columns = smooth(pixel[1][None, :, None], (1, output_size[1]), align_corners, None, scales_w)
@@ -441,7 +457,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten._pdist_backward.default: _distances_of_pairs_backward,
     aten._pdist_forward.default: _distances_of_pairs,
+    aten._upsample_bicubic2d_aa.default: _smooth_aligned(aten._upsample_bicubic2d_aa.default),
     aten._upsample_bicubic2d_aa_backward.default: _smooth_backward(aten._upsample_bicubic2d_aa.default),
+    aten._upsample_bilinear2d_aa.default: _smooth_aligned(aten._upsample_bilinear2d_aa.default),
     aten._upsample_bilinear2d_aa_backward.default: _smooth_backward(aten._upsample_bilinear2d_aa.default),
     aten._trilinear.default: _of_three,
     aten.addbmm.default: _add_products,
