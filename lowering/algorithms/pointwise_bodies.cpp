@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "base/error.h"
@@ -105,6 +106,15 @@ Expr small_float(const Expr& x) {
   return strict_sub(Halide::reinterpret<float>(cast<int>(x) + rounder_bits), Expr(rounder));
 }
 
+/// The same bits. Halide knows the range of what was shifted in 64 bits where it drops an index's clamp, but
+/// not where it asks what is read; of the first bit, turned twice, it knows nothing.
+Expr opaque_signed(const Expr& x) {
+  const Halide::Type type = Halide::Int(64);
+  const std::uint64_t first = std::uint64_t{1} << 63;
+  return cast(type, x ^ Halide::Internal::make_const(x.type(), first)) ^
+         Halide::Internal::make_const(type, std::numeric_limits<std::int64_t>::min());
+}
+
 Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
@@ -115,6 +125,7 @@ Expr convert(const Expr& x, DType from, DType to) {
     return to_storage(x.type().is_float() ? saturate(x, Halide::Int(64)) : cast<std::int64_t>(x), to);
   if (x.type().is_float() && type.is_float()) return convert_float(x, type);
   if (to == DType::f32 && x.type().bits() > 1 && x.type().bits() <= 16) return small_float(x);
+  if (x.type() == Halide::UInt(64) && type == Halide::Int(64)) return opaque_signed(x);
   if (!x.type().is_float() || type.is_float()) return cast(type, x);
   return saturate(x, type);
 }

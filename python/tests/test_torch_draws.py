@@ -32,6 +32,14 @@ class Draws(WithTorch):
         """Within five standard errors."""
         self.assertLess(abs(values.double().mean().item() - mean), 5 * (variance / values.numel()) ** 0.5)
 
+    def test_rows_that_are_drawn(self):
+        x = torch.randn(7, 30, 16)
+        with torch_backend.listen() as graphs:
+            drawn = torch.compile(lambda x: x[:, torch.randint(30, (9,))], backend="sylvite", options={"fullgraph_strict": True})(x)
+        self.assertFalse(any(graph.failure for graph in graphs))
+        for row in range(9):
+            self.assertTrue(any(torch.equal(drawn[:, row], x[:, place]) for place in range(30)))
+
     def test_uniform(self):
         for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             draws = self.drawn(lambda x: torch.rand(100, 1000, dtype=x.dtype) + x, torch.zeros(1, dtype=dtype)).double()  # noqa: B023
