@@ -1,5 +1,7 @@
 // Before: y = cumsum(x)   of x [outer, n, inner] along n
 // After:  y = reduce_sum(where(j <= i, x[outer, 1, j, inner], 0))   over j of [outer, i, j, inner]
+// or, of many elements in few rows:
+//         y = cumsum(parts) + cumsum(reduce_sum(parts))   of parts [outer, n / 32, 32, inner]: along 32, and along n / 32
 
 #include "lowering/passes/fold_scans.h"
 
@@ -8,11 +10,13 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 
 namespace sylvite {
 namespace {
 
 constexpr std::int64_t most_terms = 1 << 26;  // of all sums
+constexpr std::int64_t part = 32;             // elements of a row that a thread adds up
 
 /// 0 to n - 1, in a shape of one long dim.
 ValueId add_places(Graph& graph, std::int64_t n, Dims dims) {
@@ -21,30 +25,79 @@ ValueId add_places(Graph& graph, std::int64_t n, Dims dims) {
   return graph.add_constant(Tensor::of(DType::i64, std::move(dims), places));
 }
 
+/// x [outer, n, inner], of which sums run along n.
+struct Scan {
+  ValueId x = no_value;
+  std::int64_t outer = 1, n = 1, inner = 1;
+  bool is_exclusive = false, is_reverse = false;
+
+  [[nodiscard]] bool is_short() const { return n <= most_terms / n && n * n <= most_terms / (outer * inner); }
+};
+
+/// Sums, each by itself.
+ValueId add_folds(Graph& graph, const Scan& scan) {
+  const auto behind = [&](Dims ahead) {  // with the inner dim, where there is one
+    if (scan.inner != 1) ahead.push_back(1);
+    return ahead;
+  };
+  Dims apart = behind({scan.outer, 1, scan.n});
+  if (scan.inner != 1) apart.back() = scan.inner;
+  const ValueId x = graph.add(Op::reshape, {scan.x}, {{"shape", apart}});
+  const ValueId sum = add_places(graph, scan.n, behind({scan.n, 1})),
+                term = add_places(graph, scan.n, behind({scan.n}));
+  const Op counts = scan.is_exclusive ? Op::less : Op::less_equal;
+  const ValueId is_counted =
+      graph.add(counts, scan.is_reverse ? std::vector{sum, term} : std::vector{term, sum});
+  const ValueId zero = graph.add_constant(Tensor(graph.type(scan.x).dtype, {}));
+  const ValueId terms = graph.add(Op::where, {is_counted, x, zero});
+  return graph.add(Op::reduce_sum, {terms}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
+}
+
+ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name);
+
+/// Sums of parts, added to those of the parts ahead of each.
+ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
+  const std::int64_t count = (scan.n + part - 1) / part, missing = count * part - scan.n;
+  const ValueId filled = add_zeros_behind(graph, add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner}),
+                                          {scan.outer, count * part, scan.inner});
+  const ValueId parts = add_reshape(graph, filled, {scan.outer, count, part, scan.inner});
+  const Attributes along = {{"axis", std::int64_t{2}},
+                            {"exclusive", std::int64_t{scan.is_exclusive}},
+                            {"reverse", std::int64_t{scan.is_reverse}}};
+  const ValueId within = graph.add(Op::cumsum, {parts}, along, name);
+  const ValueId whole =
+      graph.add(Op::reduce_sum, {parts}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
+  const ValueId others = add_scan(graph, {whole, scan.outer, count, scan.inner, true, scan.is_reverse}, name);
+  const ValueId sums =
+      graph.add(Op::add, {within, add_reshape(graph, others, {scan.outer, count, 1, scan.inner})});
+  const ValueId rows = add_reshape(graph, sums, {scan.outer, count * part, scan.inner});
+  return missing == 0 ? rows : add_slice(graph, rows, {0, 0, 0}, {scan.outer, scan.n, scan.inner}, {1, 1, 1});
+}
+
+/// no_value: it stays.
+ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name) {
+  if (scan.is_short()) return add_folds(graph, scan);
+  constexpr std::int64_t least_parts = 4, many_rows = 1 << 17;
+  if (scan.n >= least_parts * part && scan.outer * scan.inner < many_rows)
+    return add_parts(graph, scan, name);
+  const Attributes along = {{"axis", std::int64_t{1}},
+                            {"exclusive", std::int64_t{scan.is_exclusive}},
+                            {"reverse", std::int64_t{scan.is_reverse}}};
+  return graph.add(Op::cumsum, {add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner})}, along, name);
+}
+
 bool fold(GraphRewriter& rewriter, const Node& node) {
   const TensorType type = rewriter.source().type(node.inputs[0]);
   if (node.op != Op::cumsum || !type.is_known() || type.element_count() == 0) return false;
   const Dims dims = type.dims();
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  const std::int64_t n = dims[axis], outer = product(dims, 0, axis),
-                     inner = product(dims, axis + 1, dims.size());
-  if (n > most_terms / n || n * n > most_terms / (outer * inner)) return false;
-  Graph& graph = rewriter.graph();
-  const auto behind = [&](Dims ahead) {  // with the inner dim, where there is one
-    if (inner != 1) ahead.push_back(1);
-    return ahead;
-  };
-  Dims apart = behind({outer, 1, n});
-  if (inner != 1) apart.back() = inner;
-  const ValueId x = graph.add(Op::reshape, {rewriter.mapped(node.inputs[0])}, {{"shape", apart}});
-  const ValueId sum = add_places(graph, n, behind({n, 1})), term = add_places(graph, n, behind({n}));
-  const bool reverse = node.attributes.integer("reverse") != 0,
-             exclusive = node.attributes.integer("exclusive") != 0;
-  const Op counts = exclusive ? Op::less : Op::less_equal;
-  const ValueId is_counted = graph.add(counts, reverse ? std::vector{sum, term} : std::vector{term, sum});
-  const ValueId zero = graph.add_constant(Tensor(type.dtype, {}));
-  const ValueId terms = graph.add(Op::where, {is_counted, x, zero});
-  const ValueId sums = graph.add(Op::reduce_sum, {terms}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
+  const Scan scan = {rewriter.mapped(node.inputs[0]),
+                     product(dims, 0, axis),
+                     dims[axis],
+                     product(dims, axis + 1, dims.size()),
+                     node.attributes.integer("exclusive") != 0,
+                     node.attributes.integer("reverse") != 0};
+  const ValueId sums = add_scan(rewriter.graph(), scan, node.name);
   rewriter.replace(node, Op::reshape, {sums}, {{"shape", dims}});
   return true;
 }
