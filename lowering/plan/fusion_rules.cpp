@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/fusion.h"
 
 namespace sylvite {
 namespace {
@@ -97,13 +98,15 @@ bool takes_epilogue(const Node& anchor) {
 
 bool takes_view_epilogue(const Graph& graph, const Node& anchor, const Node& view,
                          const LoweringOptions& options) {
-  if (view.op == Op::to_layout)
-    return has_trait(anchor.op, OpTrait::pooling) || has_trait(anchor.op, OpTrait::reduction) ||
-           anchor.op == Op::pad;
+  const bool is_for_vectors = options.image_layout != ImageLayout::channels_last;
+  if (view.op == Op::to_layout) {
+    // On a GPU the threads that fold are those of the result, in the order of its dims.
+    if (has_trait(anchor.op, OpTrait::pooling)) return is_for_vectors || is_free(graph, view);
+    return has_trait(anchor.op, OpTrait::reduction) || anchor.op == Op::pad;
+  }
   if (view.op == Op::reshape && anchor.op == Op::concat) return true;
   if (view.op != Op::transpose) return false;
   if (has_trait(anchor.op, OpTrait::attention)) return keeps_last_axis(graph, view);
-  const bool is_for_vectors = options.image_layout != ImageLayout::channels_last;
   if (anchor.op == Op::concat) return !is_for_vectors || !mixes_parts(anchor, view);
   return anchor.op == Op::pad || has_trait(anchor.op, OpTrait::gather);
 }

@@ -11,9 +11,9 @@ namespace {
 using testing::ElementsAre;
 
 /// Each group as the names of its operations in order.
-std::vector<std::string> groups_of(const Graph& graph) {
+std::vector<std::string> groups_of(const Graph& graph, const LoweringOptions& options = {}) {
   std::vector<std::string> result;
-  for (const Group& group : group_nodes(graph, no_joins(graph), {})) {
+  for (const Group& group : group_nodes(graph, no_joins(graph), options)) {
     std::string text;
     for (NodeId id : group.nodes)
       text += (text.empty() ? "" : " ") + std::string(op_info(graph.node(id).op).name);
@@ -189,6 +189,22 @@ TEST_F(FusionTest, ReshapeBehindAConcatIsLeftToMemory) {
   const ValueId both = graph.add(Op::concat, {x, x}, {{"axis", std::int64_t{1}}});
   graph.outputs = {reshape(graph, both, {graph.type(both).element_count()})};
   EXPECT_THAT(groups_of(graph), ElementsAre("concat"));
+}
+
+TEST_F(FusionTest, PoolingOnAGpuLeavesLayoutsToTheirReaders) {
+  for (const std::int64_t side : {2, 8}) {
+    Graph graph;
+    const ValueId image = graph.add_input("image", make_type(DType::bf16, {2, 16, side, side}));
+    const ValueId pooled = graph.add(Op::max_pool, {image},
+                                     {{"kernel", Dims{2, 2}},
+                                      {"strides", Dims{2, 2}},
+                                      {"pads", Dims{0, 0, 0, 0}},
+                                      {"dilations", Dims{1, 1}}});
+    graph.outputs = {graph.add(Op::to_layout, {pooled}, {{"block", std::int64_t{16}}})};
+    EXPECT_THAT(groups_of(graph), ElementsAre("max_pool to_layout"));
+    if (side == 8) EXPECT_THAT(groups_of(graph, channels_last()), ElementsAre("max_pool", "to_layout"));
+    if (side == 2) EXPECT_THAT(groups_of(graph, channels_last()), ElementsAre("max_pool to_layout"));
+  }
 }
 
 TEST_F(FusionTest, ConcatsAreTurnedByThemselvesWherePartsComeInnermost) {
