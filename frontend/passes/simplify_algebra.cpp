@@ -1,7 +1,7 @@
 // Local identities that hold for every finite input, as a table of rules per operation:
 //   log(exp(x)) = x                 neg(neg(x)) = x              not(not(x)) = x      relu(relu(x)) = relu(x)
 //   x*1 = x/1 = x+0 = x-0 = x       (x*a)*b = x*(a*b)            x/2^k = x*2^-k
-//   pow(x, 1|2|3|0.5) = x|x*x|x*x*x|sqrt(x)                      1/sqrt(x) = reciprocal(sqrt(x)) = rsqrt(x)
+//   pow(x, 1|2|..16|0.5) = x|x*x|products|sqrt(x)                1/sqrt(x) = reciprocal(sqrt(x)) = rsqrt(x)
 //   where(all true, a, b) = a       where(all false, a, b) = b
 // A rule never fires when it would change the shape by dropping a broadcast.
 
@@ -99,12 +99,23 @@ Result sub_rules(Graph& graph, const Node&, const Inputs& in) {
   return is_filled(graph, in[1], 0.0) ? Result{in[0]} : Result{};
 }
 
+/// x to a whole exponent of at least 1, by squares.
+ValueId add_power(Graph& graph, ValueId x, int exponent) {
+  if (exponent == 1) return x;
+  const ValueId root = add_power(graph, x, exponent / 2), square = graph.add(Op::mul, {root, root});
+  return exponent % 2 == 0 ? square : graph.add(Op::mul, {square, x});
+}
+
+/// In f32, which may be rounded after each product, whole powers up to 16 are few products: pow costs more than twenty.
+bool has_short_power(const Graph& graph, ValueId x, double exponent) {
+  const double most = graph.type(x).dtype == DType::f32 ? 16 : 3;
+  return exponent >= 1 && exponent <= most && exponent == std::floor(exponent);
+}
+
 Result pow_rules(Graph& graph, const Node&, const Inputs& in) {
   const std::optional<double> exponent = scalar_constant(graph, in[1]);
   if (!exponent || !is_float_value(graph, in[0])) return {};
-  if (*exponent == 1.0) return in[0];
-  if (*exponent == 2.0) return graph.add(Op::mul, {in[0], in[0]});
-  if (*exponent == 3.0) return graph.add(Op::mul, {graph.add(Op::mul, {in[0], in[0]}), in[0]});
+  if (has_short_power(graph, in[0], *exponent)) return add_power(graph, in[0], static_cast<int>(*exponent));
   if (*exponent == 0.5) return graph.add(Op::sqrt, {in[0]});
   return {};
 }

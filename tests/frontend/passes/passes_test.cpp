@@ -93,6 +93,9 @@ const Rewrite rewrites[] = {
     {"square", simplify_algebra, "%x: f32[4]",
      "  %two = constant f32[] {2.0}\n  %a: f32[4] = pow(%x, %two)\n  return %a\n",
      "  %a: f32[4] = mul(%x, %x)\n  return %a\n"},
+    {"whole_power", simplify_algebra, "%x: f32[4]",
+     "  %five = constant f32[] {5.0}\n  %a: f32[4] = pow(%x, %five)\n  return %a\n",
+     "  %a: f32[4] = mul(%x, %x)\n  %b: f32[4] = mul(%a, %a)\n  %c: f32[4] = mul(%b, %x)\n  return %c\n"},
     {"transposes_cancel", simplify_views, "%x: f32[2,3,4]",
      "  %a: f32[4,2,3] = transpose(%x) {perm=[2,0,1]}\n  %b: f32[2,3,4] = transpose(%a) {perm=[1,2,0]}\n"
      "  %c: f32[2,3,4] = neg(%b)\n  return %c\n",
