@@ -31,6 +31,11 @@ struct Scan {
   std::int64_t outer = 1, n = 1, inner = 1;
   bool is_exclusive = false, is_reverse = false;
 
+  /// So few that a thread for each leaves a GPU idle. Parts of rows that lie beside each other are read in whole lines.
+  [[nodiscard]] bool is_of_few_rows() const {
+    constexpr std::int64_t least_parts = 4, beside = 32;
+    return n >= least_parts * part && outer * inner < (inner >= beside ? 1 << 17 : 1 << 12);
+  }
   [[nodiscard]] bool is_short() const { return n <= most_terms / n && n * n <= most_terms / (outer * inner); }
 };
 

@@ -58,8 +58,9 @@ namespace sylvite {
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
 
-/// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes.
-[[nodiscard]] Graph turn_norms(const Graph& graph);
+/// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes,
+/// but for short columns of values. `tf32`: f32 images may lie with channels innermost, too.
+[[nodiscard]] Graph turn_norms(const Graph& graph, bool tf32);
 
 /// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before
 /// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With

@@ -1,9 +1,12 @@
 // Before: y = softmax(x) along another dim than the innermost
 // After:  y = transpose(softmax(transpose(x))) along the innermost dim; the transposes move nothing where x lies so
-// Kernels take rows. The channels of an image that lies with its channels innermost are rows already.
+// Kernels take rows. The channels of an image that lies with its channels innermost are rows already. Few elements of many columns
+// that lie beside each other stay: a thread for each column reads whole lines.
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -23,14 +26,24 @@ Orders moves_behind(std::int64_t axis, std::int64_t rank) {
   return orders;
 }
 
+/// Does a thread for each column keep a GPU busy?
+bool has_short_columns(const Dims& dims, std::int64_t axis) {
+  constexpr std::int64_t most_elements = 64, beside = 32, many = 1 << 14;
+  const auto at = static_cast<std::size_t>(axis);
+  const std::int64_t inner = product(dims, at + 1, dims.size());
+  return dims[at] <= most_elements && inner >= beside && product(dims, 0, at) * inner >= many;
+}
+
 }  // namespace
 
-Graph turn_norms(const Graph& graph) {
+Graph turn_norms(const Graph& graph, bool tf32) {
+  const IdMap<bool> images = innermost_images(graph, tf32);
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (node.op != Op::softmax && node.op != Op::log_softmax) return false;
     const TensorType& type = graph.type(node.inputs[0]);
     const std::int64_t last = type.rank() - 1, axis = node.attributes.integer("axis");
-    if (axis == last) return false;
+    const bool is_of_pixels = axis == 1 && images[node.inputs[0]];
+    if (axis == last || (!is_of_pixels && has_short_columns(type.dims(), axis))) return false;
     const auto [there, back] = moves_behind(axis, type.rank());
     const ValueId rows = add_transpose(rewriter.graph(), rewriter.mapped(node.inputs[0]), there);
     Attributes attributes = node.attributes;

@@ -15,7 +15,7 @@ TEST(TurnNorms, SoftmaxOverChannelsIsOfRows) {
     Graph graph;
     const ValueId image = conv(graph, graph.add_input("x", f32({2, 16, 6, 5})), 24, 3);
     graph.outputs = {conv(graph, graph.add(op, {image}, {{"axis", std::int64_t{1}}}), 8, 1)};
-    const Graph narrow = store_narrow(graph, DType::bf16), turned = turn_norms(narrow);
+    const Graph narrow = store_narrow(graph, DType::bf16), turned = turn_norms(narrow, false);
     const auto found = std::ranges::find(turned.nodes(), op, &Node::op);
     ASSERT_NE(found, turned.nodes().end());
     EXPECT_EQ(found->attributes.integer("axis"), 3);
@@ -31,7 +31,7 @@ TEST(TurnNorms, SoftmaxOfOuterDimsIsOfRows) {
     Graph graph;
     const ValueId x = graph.add_input("x", make_type(DType::bf16, {4, 16, 24}));
     graph.outputs = {graph.add(Op::softmax, {x}, {{"axis", axis}})};
-    const Graph turned = turn_norms(graph);
+    const Graph turned = turn_norms(graph, false);
     const auto found = std::ranges::find(turned.nodes(), Op::softmax, &Node::op);
     EXPECT_EQ(found->attributes.integer("axis"), 2) << axis;
     EXPECT_EQ(turned.type(turned.outputs[0]), graph.type(graph.outputs[0])) << axis;
@@ -41,11 +41,13 @@ TEST(TurnNorms, SoftmaxOfOuterDimsIsOfRows) {
   }
 }
 
-TEST(TurnNorms, RowsStay) {
-  Graph graph;
-  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 16, 6, 5}));
-  graph.outputs = {graph.add(Op::softmax, {x}, {{"axis", std::int64_t{3}}})};
-  EXPECT_TRUE(same_structure(turn_norms(graph), graph));
+TEST(TurnNorms, RowsAndShortColumnsStay) {
+  for (const std::int64_t axis : {1, 3}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::bf16, {4, 16, 64, 64}));
+    graph.outputs = {graph.add(Op::softmax, {x}, {{"axis", axis}})};
+    EXPECT_TRUE(same_structure(turn_norms(graph, false), graph));
+  }
 }
 
 }  // namespace
