@@ -54,7 +54,7 @@ class AxisLinks {
     const std::size_t rank = dims_.back().size();
     links_.emplace_back(rank < 2 ? 0 : rank - 1, true);
     const bool has_blocks = value.type.layout.channel_block != 0;
-    if (value.constant || (has_blocks && !has_outer_blocks(value.type))) cut_all(id);
+    if (value.constant || (has_blocks && !has_lined_images(value.type))) cut_all(id);
     if (has_blocks) cut(id, 1);
   }
   /// The axis behind this one in memory; the rank where none is.
@@ -280,7 +280,7 @@ bool is_merged_of(const TensorType& merged, const TensorType& type) {
   if (merged == type) return true;
   const Dims to = merged.dims(), from = type.dims();
   const bool has_blocks = type.layout.channel_block != 0;
-  if (has_blocks && (!has_outer_blocks(type) || to[1] != from[1])) return false;
+  if (has_blocks && (!has_lined_images(type) || to[1] != from[1])) return false;
   std::int64_t count = 1;  // of axes that go into the next one
   for (const std::size_t axis : lined_axes(type)) {
     count *= from[axis];

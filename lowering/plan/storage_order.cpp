@@ -4,9 +4,13 @@
 
 namespace sylvite {
 
-bool has_outer_blocks(const TensorType& type) {
+bool has_lined_images(const TensorType& type) {
   return type.layout.channel_block > 0 && type.rank() > 2 &&
          std::any_of(type.shape.begin() + 2, type.shape.end(), [](const Extent& each) { return each != 1; });
+}
+
+bool has_outer_blocks(const TensorType& type) {
+  return has_lined_images(type) && type.storage_shape()[1] != 1;
 }
 
 bool has_outer_blocks(const Kernel& kernel, ValueId argument) {

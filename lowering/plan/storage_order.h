@@ -6,7 +6,9 @@
 
 namespace sylvite {
 
-/// Do blocks of channels lie outside of images? Those of one pixel lie as if they were dense: a row of channels for each.
+/// Are channels in blocks, and does the next image follow the last pixel of a block?
+[[nodiscard]] bool has_lined_images(const TensorType& type);
+/// Do several blocks of channels lie outside of images? Those of one pixel lie as if they were dense: a row of channels for each.
 [[nodiscard]] bool has_outer_blocks(const TensorType& type);
 /// The same of an argument, which code for many sizes takes as that of images of many pixels.
 [[nodiscard]] bool has_outer_blocks(const Kernel& kernel, ValueId argument);

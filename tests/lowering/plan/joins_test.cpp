@@ -49,8 +49,12 @@ TEST(StorageOrder, BlocksOfChannelsAreOutermost) {
   EXPECT_TRUE(has_outer_blocks(type));
   EXPECT_EQ(storage_strides(type.storage_dims(), true), (Dims{480, 1440, 96, 16, 1}));
   EXPECT_EQ(storage_strides(type.storage_shape(), true).known(), (Dims{480, 1440, 96, 16, 1}));
+  type.shape = {3, 16, 5, 6};
+  EXPECT_FALSE(has_outer_blocks(type)) << "one block";
+  EXPECT_TRUE(has_lined_images(type));
   type.shape = {3, 32, 1, 1};
   EXPECT_FALSE(has_outer_blocks(type)) << "images of one pixel are rows of channels, as dense ones";
+  EXPECT_FALSE(has_lined_images(type));
 }
 
 }  // namespace
