@@ -318,6 +318,7 @@ Kernel with_merged_axes(const Kernel& kernel) {
     if (node.op == Op::reshape) node.attributes.set("shape", value.type.dims());
     if (node.op == Op::slice) node.attributes.set("sizes", value.type.dims());
     std::vector<Value> results;
+    results.reserve(node.outputs.size());
     for (const ValueId output : node.outputs) results.push_back(merged_value(output));
     merged.add_known_node(std::move(node), std::move(results));
   }

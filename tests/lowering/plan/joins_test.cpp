@@ -30,7 +30,7 @@ TEST(Joins, ChannelsOfAnyNumberOfImagesInBlocks) {
   const Joins joins = find_joins(two_parts("f32[3,16,5,6]@c16", "f32[3,32,5,6]@c16", 1));
   std::set<std::int64_t> offsets;
   for (const auto& [id, part] : joins.parts) offsets.insert(part.offset);
-  EXPECT_EQ(offsets, (std::set<std::int64_t>{0, 3 * 16 * 5 * 6 * 4}));
+  EXPECT_EQ(offsets, (std::set<std::int64_t>{0, std::int64_t{4} * 3 * 16 * 5 * 6}));
 }
 
 TEST(Joins, NotWhatLiesApart) {
