@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 
 #include "base/rounding.h"
 
@@ -15,8 +17,8 @@ std::int64_t greatest_of(const SizeRange& range) {
   return std::min(range.high, std::max(deepest, 2 * range.low)) / range.multiple * range.multiple;
 }
 
-/// The ends of a range and the beginnings of classes between them, in order.
-std::vector<std::int64_t> telling(const SizeRange& range) {
+/// The least of a range and the beginnings of classes in it, in order.
+std::vector<std::int64_t> class_begins(const SizeRange& range) {
   std::vector<std::int64_t> values = {range.low};
   const auto add = [&](std::int64_t value) {
     const std::int64_t size = round_up(value, range.multiple);
@@ -25,8 +27,22 @@ std::vector<std::int64_t> telling(const SizeRange& range) {
   for (const std::int64_t begin : {std::int64_t{2}, whole_tile}) add(begin);
   if (range.low >= whole_tile)
     for (std::int64_t begin = 2 * whole_tile; begin <= deepest; begin *= 2) add(begin);
-  add(greatest_of(range));
   return values;
+}
+
+/// The same, and the greatest.
+std::vector<std::int64_t> telling(const SizeRange& range) {
+  std::vector<std::int64_t> values = class_begins(range);
+  if (const std::int64_t greatest = greatest_of(range); greatest > values.back()) values.push_back(greatest);
+  return values;
+}
+
+/// Of how many of a range a kernel for `size` is, which is one of `begins` or beyond them.
+std::int64_t served(const SizeRange& range, const std::vector<std::int64_t>& begins, std::int64_t size) {
+  const auto behind = std::ranges::upper_bound(begins, size);
+  const std::int64_t begin = *std::prev(behind);
+  const std::int64_t end = behind == begins.end() ? greatest_of(range) + range.multiple : *behind;
+  return std::max<std::int64_t>(1, (end - begin) / range.multiple);
 }
 
 /// At most `count` of a range, evenly apart. REQUIRES a count of two at least.
@@ -79,6 +95,15 @@ std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
       }
     }
   }
+  // Kernels that most sizes run come first, as not all may be compiled.
+  std::ranges::stable_sort(all, std::greater<>(), [&](const Sizes& sizes) {
+    double count = 1;
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      if (!model.symbols[i].is_guessed)
+        count *= static_cast<double>(
+            served(model.symbols[i].range, class_begins(model.symbols[i].range), sizes[i]));
+    return count;
+  });
   return all;
 }
 

@@ -8,7 +8,7 @@
 namespace sylvite {
 
 /// Sizes at which a model may have other kernels than at its first, in ranges that somebody gave: their ends, and where classes
-/// of extents begin (size_class, pixel_class), also of extents that layers halve. The most telling first, and few.
+/// of extents begin (size_class, pixel_class), also of extents that layers halve. Those first whose kernels most sizes run, and few.
 [[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model);
 /// Combinations of sizes evenly apart in these ranges, not in their order: the first few tell of the whole ranges.
 [[nodiscard]] std::vector<Sizes> sizes_between(const ModelSizes& model);
