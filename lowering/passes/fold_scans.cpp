@@ -36,6 +36,9 @@ struct Scan {
     constexpr std::int64_t least_parts = 4, beside = 32;
     return n >= least_parts * part && outer * inner < (inner >= beside ? 1 << 17 : 1 << 12);
   }
+  [[nodiscard]] Attributes along(std::int64_t axis) const {
+    return {{"axis", axis}, {"exclusive", std::int64_t{is_exclusive}}, {"reverse", std::int64_t{is_reverse}}};
+  }
   [[nodiscard]] bool is_short() const { return n <= most_terms / n && n * n <= most_terms / (outer * inner); }
 };
 
@@ -66,10 +69,7 @@ ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
   const ValueId filled = add_zeros_behind(graph, add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner}),
                                           {scan.outer, count * part, scan.inner});
   const ValueId parts = add_reshape(graph, filled, {scan.outer, count, part, scan.inner});
-  const Attributes along = {{"axis", std::int64_t{2}},
-                            {"exclusive", std::int64_t{scan.is_exclusive}},
-                            {"reverse", std::int64_t{scan.is_reverse}}};
-  const ValueId within = graph.add(Op::cumsum, {parts}, along, name);
+  const ValueId within = graph.add(Op::cumsum, {parts}, scan.along(2), name);
   const ValueId whole =
       graph.add(Op::reduce_sum, {parts}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
   const ValueId others = add_scan(graph, {whole, scan.outer, count, scan.inner, true, scan.is_reverse}, name);
@@ -79,16 +79,11 @@ ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
   return missing == 0 ? rows : add_slice(graph, rows, {0, 0, 0}, {scan.outer, scan.n, scan.inner}, {1, 1, 1});
 }
 
-/// no_value: it stays.
 ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name) {
   if (scan.is_short()) return add_folds(graph, scan);
-  constexpr std::int64_t least_parts = 4, many_rows = 1 << 17;
-  if (scan.n >= least_parts * part && scan.outer * scan.inner < many_rows)
-    return add_parts(graph, scan, name);
-  const Attributes along = {{"axis", std::int64_t{1}},
-                            {"exclusive", std::int64_t{scan.is_exclusive}},
-                            {"reverse", std::int64_t{scan.is_reverse}}};
-  return graph.add(Op::cumsum, {add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner})}, along, name);
+  if (scan.is_of_few_rows()) return add_parts(graph, scan, name);
+  const ValueId x = add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner});
+  return graph.add(Op::cumsum, {x}, scan.along(1), name);
 }
 
 bool fold(GraphRewriter& rewriter, const Node& node) {

@@ -54,5 +54,15 @@ TEST(FoldScans, LongOnesOfManyRowsStay) {
   EXPECT_EQ(sums.type(found->inputs[0]).dims(), (Dims{1 << 17, 256, 1}));
 }
 
+TEST(FoldScans, RowsBesideEachOtherAreScannedInPartsWhereMoreOfOthersStay) {
+  for (const auto& [dims, scanned] : {std::pair{Dims{8192, 768}, Dims{8192, 768, 1}},
+                                      std::pair{Dims{4, 1 << 12, 2048}, Dims{4, 128, 32, 2048}}}) {
+    const Graph graph = scan(dims, 1, 0, 0), sums = fold_scans(graph);
+    const auto found = std::ranges::find(sums.nodes(), Op::cumsum, &Node::op);
+    ASSERT_NE(found, sums.nodes().end());
+    EXPECT_EQ(sums.type(found->inputs[0]).dims(), scanned);
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
