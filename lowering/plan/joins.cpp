@@ -39,9 +39,9 @@ class Joiner {
     });
     if (!alike) return false;
     const TensorType& whole = graph_.type(concat.outputs[0]);
-    const Dims stored = whole.storage_dims();
     const std::int64_t axis = concat.attributes.integer("axis");
-    if (has_outer_blocks(whole) && axis <= 1) return axis == 1 || stored[1] == 1;
+    if (has_outer_blocks(whole)) return axis == 1;
+    const Dims stored = whole.storage_dims();
     return std::all_of(stored.begin(), stored.begin() + axis,
                        [](std::int64_t extent) { return extent == 1; });
   }

@@ -45,6 +45,12 @@ class AxisLinks {
     return dims;
   }
 
+  [[nodiscard]] bool is_any_merged() const {
+    for (ValueId id = 0; id < static_cast<ValueId>(dims_.size()); ++id)
+      if (merged(id) != dims_[id_of(id)]) return true;
+    return false;
+  }
+
  private:
   static std::size_t id_of(ValueId id) { return static_cast<std::size_t>(id); }
 
@@ -193,8 +199,11 @@ class AxisLinks {
   void transpose(const Node& node) {
     const Dims& permutation = node.attributes.integers("perm");
     const ValueId input = node.inputs[0], output = node.outputs[0];
-    for (const ValueId id : {input, output})
-      if (body_.type(id).layout.channel_block != 0) return cut_all(input), cut_all(output);
+    if (body_.type(input).layout.channel_block != 0 || body_.type(output).layout.channel_block != 0) {
+      cut_all(input);
+      cut_all(output);
+      return;
+    }
     std::vector<bool> stays(permutation.size(), false);  // beside what follows it
     for (std::size_t i = 0; i + 1 < permutation.size(); ++i) {
       const auto from = static_cast<std::size_t>(permutation[i]);
@@ -294,14 +303,12 @@ bool is_merged_of(const TensorType& merged, const TensorType& type) {
 
 Kernel with_merged_axes(const Kernel& kernel) {
   const AxisLinks links(kernel);
-  bool is_changed = false;
+  if (!links.is_any_merged()) return kernel;
   Graph merged;  // the same values in the same order, so that their numbers hold
   merged.name = kernel.body.name;
   const auto merged_value = [&](ValueId id) {
     Value value = kernel.body.value(id);
-    const Dims dims = links.merged(id);
-    is_changed = is_changed || dims != value.type.dims();
-    value.type.shape = dims;
+    value.type.shape = links.merged(id);
     return value;
   };
   for (ValueId id = 0; id < static_cast<ValueId>(kernel.body.values().size()); ++id) {
@@ -324,7 +331,7 @@ Kernel with_merged_axes(const Kernel& kernel) {
   }
   merged.inputs = kernel.body.inputs;
   merged.outputs = kernel.body.outputs;
-  return is_changed ? make_kernel(merged, kernel.input_is_weight) : kernel;
+  return make_kernel(merged, kernel.input_is_weight);
 }
 
 }  // namespace sylvite

@@ -7,10 +7,6 @@
 namespace sylvite {
 namespace {
 
-const Graph& widest_body(const Kernel& kernel) {
-  return kernel.open ? *kernel.open : kernel.body;
-}
-
 std::int64_t least_of(const Kernel& kernel, const Extent& extent) {
   return extent.is_known() ? extent.known() : bounds(extent, kernel.open->symbols.table).low;
 }
@@ -33,6 +29,10 @@ RunExtent RunExtent::steps(std::int64_t step) const {
   RunExtent result(ceil_div(extent, step), ceil_div(least, step));
   if (is_multiple_of(step)) result.multiple = multiple / step;
   return result;
+}
+
+const Graph& widest_body(const Kernel& kernel) {
+  return kernel.open ? *kernel.open : kernel.body;
 }
 
 std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim) {

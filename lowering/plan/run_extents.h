@@ -25,6 +25,9 @@ struct RunExtent {
   [[nodiscard]] RunExtent steps(std::int64_t step) const;
 };
 
+/// The body for all sizes, where the kernel is for many.
+[[nodiscard]] const Graph& widest_body(const Kernel& kernel);
+
 /// The least that a logical dim of a body value has in any run; `kernel.body` need not have numbers.
 [[nodiscard]] std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim);
 /// The most; INT64_MAX without a bound.

@@ -463,16 +463,6 @@ TEST(Algorithm, Pools) {
   check_candidate(kernel, reference_candidate(kernel), special);
 }
 
-TEST(Algorithm, WeightsInBlocksForEachImage) {
-  for (const char* dims : {"2,6,5,3", "1,6,5,3", "2,6,1,1"}) {
-    const Kernel kernel =
-        kernel_of(fmt::format("graph kernel(%in0: f32[{0}]@c4, %w: f32[{0}]@c4) {{\n"
-                              "  %v0: f32[{0}]@c4 = add(%in0, %w)\n  return %v0\n}}\n",
-                              dims));
-    check_candidate(kernel, {});
-  }
-}
-
 TEST(Algorithm, BlockedLayouts) {
   // Channels that fill the blocks, and channels that do not.
   for (const std::int64_t channels : {8, 6}) {

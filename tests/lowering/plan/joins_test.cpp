@@ -6,7 +6,6 @@
 #include <set>
 #include <string>
 
-#include "lowering/plan/storage_order.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite {
@@ -39,22 +38,6 @@ TEST(Joins, NotWhatLiesApart) {
   EXPECT_FALSE(is_joined("f32[3,32,5,6]@c16", "f32[6,32,5,6]@c16", 0)) << "images of a block do";
   EXPECT_TRUE(is_joined("f32[3,16,5,6]@c16", "f32[6,16,5,6]@c16", 0)) << "one block";
   EXPECT_FALSE(is_joined("f32[3,32,5,6]@c16", "f32[3,32,10,6]@c16", 2));
-}
-
-TEST(StorageOrder, BlocksOfChannelsAreOutermost) {
-  TensorType type = make_type(DType::f32, {3, 32, 5, 6});
-  EXPECT_FALSE(has_outer_blocks(type));
-  EXPECT_EQ(storage_strides(type.storage_dims(), false), dense_strides(type.dims()));
-  type.layout.channel_block = 16;
-  EXPECT_TRUE(has_outer_blocks(type));
-  EXPECT_EQ(storage_strides(type.storage_dims(), true), (Dims{480, 1440, 96, 16, 1}));
-  EXPECT_EQ(storage_strides(type.storage_shape(), true).known(), (Dims{480, 1440, 96, 16, 1}));
-  type.shape = {3, 16, 5, 6};
-  EXPECT_FALSE(has_outer_blocks(type)) << "one block";
-  EXPECT_TRUE(has_lined_images(type));
-  type.shape = {3, 32, 1, 1};
-  EXPECT_FALSE(has_outer_blocks(type)) << "images of one pixel are rows of channels, as dense ones";
-  EXPECT_FALSE(has_lined_images(type));
 }
 
 }  // namespace
