@@ -13,12 +13,30 @@ namespace sylvite {
 namespace {
 
 bool has_image(const Graph& body) {
-  return std::ranges::any_of(body.values(),
-                             [](const Value& value) { return value.type.layout.channel_block != 0; });
+  const auto is_in_blocks = [](const Value& value) { return value.type.layout.channel_block != 0; };
+  const auto has_windows = [](const Node& node) {
+    return has_trait(node.op, OpTrait::convolution) || has_trait(node.op, OpTrait::pooling);
+  };
+  return std::ranges::any_of(body.values(), is_in_blocks) || std::ranges::any_of(body.nodes(), has_windows);
 }
 
-Axis axis_at(bool of_image, std::size_t position, std::size_t rank) {
-  if (!of_image || position == 1) return Axis::any;
+/// Do a few vectors fit into the rows of all results? Else they go on in the next row.
+bool has_long_rows(const std::vector<const Graph*>& bodies) {
+  constexpr std::int64_t long_row = 64;
+  return std::ranges::all_of(bodies[0]->outputs, [&](ValueId id) {
+    if (bodies[0]->type(id).rank() == 0) return true;
+    const std::int64_t row = bodies[0]->type(id).dims().back();
+    return row >= long_row || std::ranges::any_of(bodies, [&](const Graph* body) {
+             const TensorType& type = body->type(id);
+             return type.rank() > 0 && type.dims().back() != row;
+           });
+  });
+}
+
+Axis axis_at(Rows rows, std::size_t position, std::size_t rank) {
+  if (rows != Rows::of_images && position + 2 < rank) return Axis::outer;
+  if (rows != Rows::of_images) return position + 1 < rank && rows == Rows::are_long ? Axis::rows : Axis::any;
+  if (position == 1) return Axis::any;
   if (position == 0) return Axis::images;
   return position + 1 == rank ? Axis::pixels : Axis::lines;
 }
@@ -45,11 +63,12 @@ std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& li
 class BodyJoiner {
  public:
   BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join, const SuggestExtent& suggest)
-      : bodies_(bodies), first_(*bodies[0]), join_(join), suggest_(suggest), has_image_(has_image(first_)) {}
+      : bodies_(bodies), first_(*bodies[0]), join_(join), suggest_(suggest) {}
 
   [[nodiscard]] std::optional<Graph> body() {
     if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return has_same_structure(*body); }))
       return std::nullopt;
+    rows_ = has_image(first_) ? Rows::of_images : has_long_rows(bodies_) ? Rows::are_long : Rows::are_short;
     result_.name = first_.name;
     for (const ValueId input : first_.inputs) {
       const std::optional<TensorType> type = joined_type(input);
@@ -113,7 +132,7 @@ class BodyJoiner {
     std::vector<const TensorType*> types;
     types.reserve(bodies_.size());
     for (const Graph* body : bodies_) types.push_back(&body->type(id));
-    return join_types(types, has_image_, join_);
+    return join_types(types, rows_, join_);
   }
 
   /// The attribute `name` of node `number`, in which bodies differ.
@@ -126,7 +145,7 @@ class BodyJoiner {
     for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));
     const bool is_around = name == "low" || name == "high" || name == "starts";
     return join_lists(lists, join_, [&](std::size_t i) {
-      return is_around ? Axis::none : axis_at(has_image_, i, lists[0]->size());
+      return is_around ? Axis::none : axis_at(rows_, i, lists[0]->size());
     });
   }
 
@@ -212,14 +231,14 @@ class BodyJoiner {
   const Graph& first_;
   const JoinExtent& join_;
   const SuggestExtent& suggest_;
-  bool has_image_;
+  Rows rows_ = Rows::are_short;
   Graph result_;
   std::map<ValueId, ValueId> map_;
 };
 
 }  // namespace
 
-std::optional<TensorType> join_types(const std::vector<const TensorType*>& types, bool has_image,
+std::optional<TensorType> join_types(const std::vector<const TensorType*>& types, Rows rows,
                                      const JoinExtent& join) {
   std::vector<Dims> dims;
   std::vector<const Dims*> lists;
@@ -231,7 +250,7 @@ std::optional<TensorType> join_types(const std::vector<const TensorType*>& types
     lists.push_back(&dims.emplace_back(type->dims()));
   }
   const std::optional<std::vector<Extent>> shape =
-      join_lists(lists, join, [&](std::size_t i) { return axis_at(has_image, i, lists[0]->size()); });
+      join_lists(lists, join, [&](std::size_t i) { return axis_at(rows, i, lists[0]->size()); });
   if (!shape) return std::nullopt;
   if (result.layout.channel_block != 0 && !shape->at(1).is_known()) return std::nullopt;
   result.shape.assign(shape->begin(), shape->end());

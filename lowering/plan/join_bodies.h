@@ -12,12 +12,21 @@ namespace sylvite {
 
 /// What an extent is of.
 enum class Axis : std::uint8_t {
-  any,
-  images,  ///< with their channels in blocks, as in kernels that have such
+  any,     ///< the innermost dim or beside it, or one of channels
+  outer,   ///< dims ahead of the last two, which kernels walk
+  rows,    ///< the dim ahead of the innermost, where rows are long
+  images,  ///< in kernels that have channels in blocks or windows over pixels
   lines,   ///< of such images
   pixels,
   count,  ///< of what a fold adds
   none    ///< elements ahead of a slice, or around what is padded; may be 0
+};
+
+/// What the innermost dims of a body's values are.
+enum class Rows : std::uint8_t {
+  of_images,
+  are_long,  ///< of several vectors in every result, or open
+  are_short
 };
 
 /// What one extent is in each body -> the expression that stands for it; nullopt: there is none.
@@ -42,7 +51,7 @@ struct ConstantExtent {
 [[nodiscard]] std::optional<ConstantExtent> constant_extent(const Tensor& constant);
 
 /// The same of a type alone: blocks of channels stay numbers.
-[[nodiscard]] std::optional<TensorType> join_types(const std::vector<const TensorType*>& types,
-                                                   bool has_image, const JoinExtent& join);
+[[nodiscard]] std::optional<TensorType> join_types(const std::vector<const TensorType*>& types, Rows rows,
+                                                   const JoinExtent& join);
 
 }  // namespace sylvite

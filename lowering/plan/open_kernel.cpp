@@ -16,8 +16,16 @@
 namespace sylvite {
 namespace {
 
-SizeClass class_of(Axis axis, std::int64_t extent) {
-  if (axis == Axis::images || axis == Axis::count) return {1, INT64_MAX};
+/// Does a kernel go through the dim one by one? Then any number of them will do.
+bool is_walked(KernelClass kind, Axis axis) {
+  if (axis == Axis::images || axis == Axis::count) return true;
+  const bool only_vectors = kind == KernelClass::pointwise || kind == KernelClass::movement;
+  const bool has_batches = kind == KernelClass::matmul || kind == KernelClass::attention;
+  return (axis == Axis::outer && (only_vectors || has_batches)) || (axis == Axis::rows && only_vectors);
+}
+
+SizeClass class_of(KernelClass kind, Axis axis, std::int64_t extent) {
+  if (is_walked(kind, axis)) return {1, INT64_MAX};
   if (axis == Axis::pixels) return pixel_class(extent);
   return axis == Axis::lines ? line_class(extent) : size_class(extent);
 }
@@ -44,18 +52,23 @@ bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
 /// Gives each pair of extents that differ one symbol.
 class Generalizer {
  public:
-  Generalizer(Sharing sharing, bool has_tiles) : sharing_(sharing), has_tiles_(has_tiles) {}
+  Generalizer(Sharing sharing, KernelClass kind, bool has_tiles, std::int64_t fewest)
+      : sharing_(sharing), kind_(kind), has_tiles_(has_tiles), fewest_(fewest) {}
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
     if (a == b) return a;
     const std::optional<SizeClass> range = shared_class(a, b, axis);
     if (!range) return std::nullopt;
-    std::string& name = symbols_[{a, b, axis}];
+    const bool is_dense = axis == Axis::outer || axis == Axis::rows;
+    std::string& name = symbols_[{a, b, is_dense ? Axis::any : axis}];
     if (name.empty()) {
       name = fmt::format("s{}", table_.size());
       table_[name] = {range->low, range->high, {a}};
     }
+    SymbolInfo& info = table_[name];
+    info.low = std::max(info.low, range->low);
+    info.high = std::min(info.high, range->high);
     return Extent::symbol(name);
   }
   [[nodiscard]] const SymbolTable& table() const { return table_; }
@@ -64,22 +77,25 @@ class Generalizer {
   /// What one kernel for both serves.
   [[nodiscard]] std::optional<SizeClass> shared_class(std::int64_t a, std::int64_t b, Axis axis) const {
     const bool is_around = axis == Axis::none;
-    const bool needs_two = sharing_ == Sharing::of_first && axis != Axis::images;
+    const bool needs_two = sharing_ == Sharing::of_first && !is_walked(kind_, axis);
     if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
     if (is_around) return SizeClass{0, INT64_MAX};
     if (sharing_ == Sharing::on_device)
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
     const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
     if (is_of_image && !has_tiles_ && std::min(a, b) >= 2) return SizeClass{2, INT64_MAX};
-    if (sharing_ == Sharing::of_first) return class_of(axis, a);
+    if (sharing_ == Sharing::of_first) return class_of(kind_, axis, a);
     // Tiles that fit the least image fit all that are larger.
     const std::int64_t low = pixel_class(std::min(a, b)).low;
-    if (is_of_image && low >= 2) return SizeClass{low, INT64_MAX};
-    return class_of(axis, a) == class_of(axis, b) ? std::optional(class_of(axis, a)) : std::nullopt;
+    if (is_of_image && low >= 2) return SizeClass{std::min(low, fewest_), INT64_MAX};
+    const SizeClass own = class_of(kind_, axis, a);
+    return own == class_of(kind_, axis, b) ? std::optional(own) : std::nullopt;
   }
 
   Sharing sharing_;
+  KernelClass kind_;
   bool has_tiles_;
+  std::int64_t fewest_;
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;
 };
@@ -203,11 +219,12 @@ SizeClass device_class(std::int64_t extent) {
   return {low, low * width - 1};
 }
 
-std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Sharing sharing) {
+std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Sharing sharing,
+                                 std::int64_t fewest) {
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(sharing, has_tiles_of_pixels(first, second));
+  Generalizer generalizer(sharing, first.kind, has_tiles_of_pixels(first, second), fewest);
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });
@@ -239,7 +256,7 @@ Kernel hinted_here(const Kernel& found) {
 std::string classes_text(const Kernel& kernel) {
   std::string text;
   const auto add = [&](Axis axis, std::int64_t extent) {
-    text += fmt::format("{},", class_of(axis, extent).low);
+    text += fmt::format("{},", class_of(kernel.kind, axis, extent).low);
     return extent;
   };
   for (const Value& value : kernel.body.values())

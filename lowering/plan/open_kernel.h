@@ -21,9 +21,11 @@ enum class Sharing : std::uint8_t {
 /// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
 /// of values. Its hints are the sizes of `first`. A symbol's range is the class of its two values; what is padded or sliced off
 /// may be any number. nullopt when they differ in
-/// more than extents, or not at all, or when two extents have no class in common.
+/// more than extents, or not at all, or when two extents have no class in common. On the host, lines and pixels of images are
+/// from `fewest` on where both have more.
 [[nodiscard]] std::optional<Kernel> generalize(const Kernel& first, const Kernel& second,
-                                               Sharing sharing = Sharing::on_host);
+                                               Sharing sharing = Sharing::on_host,
+                                               std::int64_t fewest = INT64_MAX);
 
 /// `kernel` as a case of `open`; nullopt when it is none.
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);

@@ -95,7 +95,7 @@ class SymbolicPlan::Joiner {
     std::vector<const TensorType*> types;
     types.reserve(samples_.size());
     for (const PlanSample& sample : samples_) types.push_back(&get(*sample.plan));
-    std::optional<TensorType> joined = join_types(types, false, join_);
+    std::optional<TensorType> joined = join_types(types, Rows::are_short, join_);
     if (!joined) throw NotJoined();
     return std::move(*joined);
   }
@@ -146,7 +146,7 @@ class SymbolicPlan::Joiner {
     std::vector<const TensorType*> all;
     all.reserve(types.size());
     for (const TensorType& each : types) all.push_back(&each);
-    const std::optional<TensorType> joined = join_types(all, false, join_);
+    const std::optional<TensorType> joined = join_types(all, Rows::are_short, join_);
     if (!joined) throw NotJoined();
     SymbolicWeight& added = result_.weights_.emplace_back();
     added.dims.assign(joined->shape.begin(), joined->shape.end());
