@@ -68,9 +68,9 @@ class AttentionForm {
   }
 
  private:
-  [[nodiscard]] static Expr clamped(const Expr& index, std::int64_t extent) {
+  [[nodiscard]] Expr clamped(const Expr& index, const Extent& extent, bool is_whole) const {
     // Both ways: a vector shifted inwards over fewer than 16 elements starts below zero.
-    return extent % panel_width == 0 ? index : Halide::clamp(index, 0, to_int(extent) - 1);
+    return is_whole ? index : Halide::clamp(index, 0, builder_.extent(extent - 1));
   }
   [[nodiscard]] Extent position_panels() const {
     return problem_.position_panels_of(problem_.open_positions);
@@ -79,7 +79,7 @@ class AttentionForm {
     return position_panels() * panel_width == problem_.open_positions;
   }
   [[nodiscard]] Expr clamped_position(const Expr& index) const {
-    return has_whole_panels() ? index : Halide::clamp(index, 0, builder_.extent(problem_.open_positions - 1));
+    return clamped(index, problem_.open_positions, has_whole_panels());
   }
 
   Func keys() {
@@ -88,7 +88,8 @@ class AttentionForm {
     return stage;
   }
   Func dots(const Func& keys) {
-    const PairedFold k = paired_fold(problem_.depth, problem_.pair());
+    const PairedFold k = problem_.pair() > 1 ? paired_fold(problem_.depth, problem_.pair())
+                                             : single_fold(builder_.extent(problem_.open_depth));
     Func stage = builder_.stage(name_ + "_dot");
     stage(batch_.vars({v_, p_, d1_})) = 0.0F;
     stage(batch_.vars({v_, p_, d1_})) += stored_product(stored(problem_.q, batch_.at(d1_, k.whole)),
@@ -146,8 +147,9 @@ class AttentionForm {
   Func values() {
     Func stage = builder_.stage(name_ + "_values");
     const Expr position = panel_row();
-    const Expr value = stored(
-        problem_.v, batch_.at(clamped_position(position), clamped(p_ * panel_width + v_, problem_.columns)));
+    const bool is_whole = problem_.columns != open_extent && problem_.columns % panel_width == 0;
+    const Expr column = clamped(p_ * panel_width + v_, problem_.open_columns, is_whole);
+    const Expr value = stored(problem_.v, batch_.at(clamped_position(position), column));
     // Probability 0 times an infinity would be NaN.
     stage(panel_vars()) = has_whole_panels()
                               ? value

@@ -157,11 +157,23 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
   });
 }
 
+namespace {
+
+/// What scores are multiplied by: one over the root of the depth where nothing else is said.
+Expr attention_scale(AlgorithmBuilder& builder, const Node& node, Halide::Type element) {
+  const double given = node.attributes.real("scale");
+  if (given != 0) return constant(element, given);
+  const Extent& depth = builder.type(node.inputs[0]).shape.back();
+  if (!depth.is_known())
+    return strict_div(constant(element, 1), math_sqrt(cast(element, builder.extent(depth))));
+  return constant(element, 1 / std::sqrt(static_cast<double>(depth.known())));
+}
+
+}  // namespace
+
 Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& score, const Coordinates& at) {
   const Halide::Type element = score.type();
-  const double depth = static_cast<double>(builder.type(node.inputs[0]).shape.back().known());
-  const double given = node.attributes.real("scale");
-  Expr logit = strict_mul(score, constant(element, given == 0 ? 1 / std::sqrt(depth) : given));
+  Expr logit = strict_mul(score, attention_scale(builder, node, element));
   const double softcap = node.attributes.real("softcap");
   if (softcap != 0) {
     logit =

@@ -23,6 +23,8 @@ struct PairedFold {
                                      const std::vector<std::int64_t>& further = {});
 /// The same with one RVar behind, whose extent may be open.
 [[nodiscard]] PairedFold paired_fold(std::int64_t extent, int pair, const Halide::Expr& outermost);
+/// Without pairs, over an extent that may be open.
+[[nodiscard]] PairedFold single_fold(const Halide::Expr& extent);
 
 /// `arguments` with the place in the pair ahead of them, if there are pairs.
 [[nodiscard]] std::vector<Halide::Expr> joined_pair(const PairedFold& fold,

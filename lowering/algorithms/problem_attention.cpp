@@ -68,6 +68,11 @@ std::string find_loops(const Kernel& kernel, AttentionProblem& problem) {
   return "";
 }
 
+/// Do runs differ in this dim of a value?
+bool is_open(const Kernel& kernel, ValueId id, std::size_t dim) {
+  return !widest_body(kernel).type(id).shape[dim].is_known();
+}
+
 }  // namespace
 
 ValueId hiding_mask(const Graph& body, const Node& attention) {
@@ -106,28 +111,23 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   const Shape& k = body.type(problem.k).shape;
   const Shape& out = body.type(problem.anchor).shape;
   problem.rows = number_or_open(q[q.size() - 2]);
-  problem.depth = q.back().known();
+  problem.open_depth = q.back();
+  problem.depth = number_or_open(problem.open_depth);
   problem.open_positions = k[k.size() - 2];
   problem.positions = number_or_open(problem.open_positions);
   problem.least_rows = least_extent(kernel, problem.q, q.size() - 2);
   problem.positions_are_open = kernel.open && !kernel.open->type(problem.k).shape[k.size() - 2].is_known();
-  problem.columns = out.back().known();
+  problem.open_columns = out.back();
+  problem.columns = number_or_open(problem.open_columns);
+  problem.least_columns = least_extent(kernel, problem.anchor, out.size() - 1);
   problem.batch = number_or_open(leading_product(out));
   if (out.product() == 0 || k.product() == 0) return {{}, "it is empty"};
+  if (problem.pair() > 1 && is_open(kernel, problem.q, q.size() - 1))
+    return {{}, "its depth is open, bf16 is multiplied in pairs"};
   if (problem.depth % problem.pair() != 0)
     return {{}, fmt::format("its depth {} is odd, bf16 is multiplied in pairs", problem.depth)};
   return reading;
 }
-
-namespace {
-
-bool rows_are_open(const Kernel& kernel, const AttentionProblem& problem) {
-  if (!kernel.open) return false;
-  const Shape& q = kernel.open->type(problem.q).shape;
-  return !q[q.size() - 2].is_known();
-}
-
-}  // namespace
 
 Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel) {
   constexpr std::int64_t most_rows = 8;
@@ -135,7 +135,10 @@ Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel) {
   Reading<AttentionProblem> reading = read_attention(kernel);
   const AttentionProblem& problem = reading.problem;
   if (!reading.refusal.empty()) return reading;
-  if (rows_are_open(kernel, problem)) return {{}, "the number of its rows is open"};
+  const auto rank = static_cast<std::size_t>(kernel.body.type(problem.q).rank());
+  if (is_open(kernel, problem.q, rank - 2)) return {{}, "the number of its rows is open"};
+  if (is_open(kernel, problem.q, rank - 1) || is_open(kernel, problem.anchor, rank - 1))
+    return {{}, "its depth or the number of its columns is open"};
   const bool is_short = problem.positions != open_extent && problem.positions < least_positions;
   if (problem.rows > most_rows || is_short)
     return {{},

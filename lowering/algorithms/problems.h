@@ -181,14 +181,17 @@ struct AttentionProblem {
   ValueId v = no_value;
   ValueId anchor = no_value;
   ValueId output = no_value;
-  std::int64_t batch = 1;           ///< may be open_extent, as may be the next two
+  std::int64_t batch = 1;           ///< may be open_extent, as may be all numbers that are no least
   std::int64_t rows = 0;            ///< query positions
   std::int64_t least_rows = 0;      ///< in any run
   std::int64_t positions = 0;       ///< key positions
   Extent open_positions;            ///< the same as an expression
   bool positions_are_open = false;  ///< spaces see it, too
   std::int64_t depth = 0;
+  Extent open_depth;  ///< the same as an expression
   std::int64_t columns = 0;
+  Extent open_columns;                   ///< the same as an expression
+  std::int64_t least_columns = 0;        ///< in any run
   DType element = DType::f32;            ///< of q, k and v: f32 or bf16
   std::string row_loop;                  ///< the output's storage dim that walks the rows, e.g. d1
   std::vector<std::string> batch_loops;  ///< those that walk the batch, innermost first

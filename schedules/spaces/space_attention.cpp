@@ -49,6 +49,11 @@ std::int64_t column_panels(const AttentionProblem& problem) {
   return ceil_div(problem.columns, panel_width);
 }
 
+/// Of so many panels a tile may be, in any run.
+std::int64_t least_column_panels(const AttentionProblem& problem) {
+  return ceil_div(problem.least_columns, panel_width);
+}
+
 /// Both folds fill whole tiles, alike because registers of a kernel have fixed shapes; and queries can be
 /// loaded as they lie.
 bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
@@ -61,7 +66,7 @@ Tiling tiling_of(const AttentionProblem& problem, const Numbers& point) {
   tiling.rows = std::min(point.rows, problem.least_rows);
   tiling.row_tiles = std::min(point.row_tiles, problem.least_rows / tiling.rows);
   tiling.key_panels = std::min(point.key_panels, problem.position_panels());
-  tiling.value_panels = std::min(point.value_panels, column_panels(problem));
+  tiling.value_panels = std::min(point.value_panels, least_column_panels(problem));
   tiling.keys_once = point.keys_once != 0 || problem.batch_loops.empty();
   tiling.pack_values = point.pack_values != 0 || problem.pair() > 1;
   tiling.amx = point.amx != 0;
@@ -104,7 +109,7 @@ Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const
   return {.rows = rows,
           .row_tiles = std::min(fitting, problem.least_rows / rows),
           .key_panels = std::min(first_panels(machine), problem.position_panels()),
-          .value_panels = std::min(first_panels(machine), column_panels(problem)),
+          .value_panels = std::min(first_panels(machine), least_column_panels(problem)),
           .keys_once = few_entries ? 1 : 0,
           .pack_values = has_small_tiles(machine) && problem.rows >= least_readers ? 1 : 0,
           .amx = amx ? 1 : 0};
@@ -129,7 +134,7 @@ std::vector<Range<Numbers>> AttentionRows::ranges() const {
                 up_to(problem.least_rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
           range("row_tiles", &N::row_tiles, up_to(problem.least_rows / heuristic.rows, {1, 2, 4, 8, 16})),
           range("key_panels", &N::key_panels, up_to(problem.position_panels(), {2, 1, 3, 4})),
-          range("value_panels", &N::value_panels, up_to(column_panels(problem), {2, 1, 3, 4})),
+          range("value_panels", &N::value_panels, up_to(least_column_panels(problem), {2, 1, 3, 4})),
           range("keys_once", &N::keys_once, {0, 1}),
           range("pack_values", &N::pack_values, {0, 1}),
           range("amx", &N::amx, amx ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0})};

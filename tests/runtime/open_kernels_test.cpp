@@ -344,6 +344,17 @@ std::vector<OpenCase> open_cases() {
        "  %v0: f32[2,20,24] = attention(%in0, %in1, %in1) {causal=0, scale=0.2, softcap=0.0}\n  return "
        "%v0\n}\n",
        "", few},
+      {"attention_across_channels",
+       "graph kernel(%in0: f32[s0,4,12,s1], %in1: f32[s0,s1,4,12]) where {s0: 1..@3, s1: 16..@40} {\n"
+       "  %v0: f32[s0,4,12,s1] = transpose(%in1) {perm=[0,2,3,1]}\n"
+       "  %v1: f32[s0,4,12,s1] = attention(%in0, %in0, %v0) {causal=0, scale=0.0, softcap=0.0}\n"
+       "  return %v1\n}\n",
+       "", batches_and_lengths},
+      {"attention_across_channels_of_few",
+       "graph kernel(%in0: f32[2,20,s0], %in1: f32[2,42,s0]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[2,20,s0] = attention(%in0, %in1, %in1) {causal=0, scale=0.0, softcap=0.0}\n  return "
+       "%v0\n}\n",
+       "", few},
       {"attention_of_a_row",
        "graph kernel(%in0: f32[s0,4,1,32], %in1: f32[s0,s1,4,32]) where {s0: 2..15@3, s1: 16..@200} {\n"
        "  %v0: f32[s0,4,s1,32] = transpose(%in1) {perm=[0,2,1,3]}\n"
@@ -360,6 +371,13 @@ std::vector<OpenCase> open_cases() {
        "graph kernel(%in0: f32[s0,1,s1,s1], %in1: f32[s0,3,1,s1]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,3,s1,s1] = add(%in0, %in1)\n  return %v0\n}\n",
        "", batches_and_lengths},
+      {"rows_from_one_on",
+       "graph kernel(%in0: f32[s0,s1,s2], %in1: f32[s0,s1,1]) where {s0: 1..@3, s1: 1..@5, s2: 16..@40} {\n"
+       "  %v0: f32[s0,s1,s2] = mul(%in0, %in1)\n  return %v0\n}\n",
+       "",
+       {{{"s0", 1}, {"s1", 1}, {"s2", 16}},
+        {{"s0", 2}, {"s1", 1}, {"s2", 333}},
+        {{"s0", 1}, {"s1", 20}, {"s2", 17}}}},
       {"transpose",
        "graph kernel(%in0: f32[s0,s1,6,10]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,6,s1,10] = transpose(%in0) {perm=[0,2,1,3]}\n  return %v0\n}\n",
