@@ -38,6 +38,22 @@ std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other
   return "";
 }
 
+/// The open kernel of both from the fewest lines and pixels on that should be as fast as `open` at the sizes of `first`.
+Kernel from_fewest(const Kernel& first, const Kernel& second, Kernel open, const Machine& machine) {
+  constexpr double as_fast = 1.02;
+  if (machine.gpu) return open;
+  const BoundSpace own = spaces_for(open, machine).front();
+  if (!own.cost) return open;
+  for (const std::int64_t fewest : {2, 4, 8}) {
+    std::optional<Kernel> wider = generalize(first, second, Sharing::on_host, fewest);
+    if (!wider || wider->text == open.text) return open;
+    const BoundSpace space = spaces_for(*wider, machine).front();
+    if (space.name == own.name && space.cost(space.heuristic) <= as_fast * own.cost(own.heuristic))
+      return *std::move(wider);
+  }
+  return open;
+}
+
 /// Those of `beside`, but the least of each range that somebody gave: of these on, kernels of images shall serve. Equal sizes
 /// differ there.
 Sizes least_sizes(const ModelSizes& model, const Sizes& sizes, const Sizes& beside) {
@@ -125,23 +141,29 @@ KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) {
 }
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
-  learn_forms(forms_to_share(plan, machine), machine);
+  learn_from({forms_to_share(plan, machine), {}, {}}, machine);
 }
 
-void KernelMenu::learn_forms(const std::vector<Kernel>& forms, const Machine& machine) {
+bool KernelMenu::Lesson::differs_from(const Sizes& others) const {
+  for (std::size_t i = 0; i < std::min(sizes.size(), others.size()); ++i)
+    if (sizes[i] == others[i] && sizes[i] != apart[i]) return false;
+  return true;
+}
+
+void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
   std::vector<std::pair<Entry*, Seen>> unknown;
-  for (const Kernel& kernel : forms) {
+  for (const Kernel& kernel : lesson.forms) {
     Entry& entry = entries_[skeleton(kernel)];
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
-      seen->is_settled = true;
+      seen->is_settled = seen->is_settled || lesson.differs_from(seen->sizes);
     } else if (entry.variants_of(kernel) == nullptr) {
-      unknown.emplace_back(&entry, Seen{kernel, plans_});
+      unknown.emplace_back(&entry, Seen{kernel, plans_, lesson.sizes});
     }
   }
-  for (auto& [entry, seen] : unknown) seen.is_settled = !entry->compare(seen.kernel, plans_, machine);
+  for (auto& [entry, seen] : unknown) seen.is_settled = !entry->compare(seen.kernel, lesson, plans_, machine);
   // Only now: kernels of one plan differ in what the model is, not in its sizes.
   for (auto& [entry, seen] : unknown) {
     entry->seen.push_back(std::move(seen));
@@ -149,19 +171,22 @@ void KernelMenu::learn_forms(const std::vector<Kernel>& forms, const Machine& ma
   }
 }
 
-bool KernelMenu::Entry::compare(const Kernel& kernel, std::int64_t plan, const Machine& machine) {
+bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std::int64_t plan,
+                                const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
   if (variants_of(kernel) != nullptr) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
   for (const Seen& each : seen) {
+    if (!lesson.differs_from(each.sizes)) continue;
     std::optional<Kernel> joined = generalize(each.kernel, kernel, sharing);
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);
     other = &each;
   }
   if (!closest) return true;
+  closest = from_fewest(other->kernel, kernel, *std::move(closest), machine);
   if (const auto found = refused.find(closest->text); found != refused.end()) {
     found->second = plan;
     return false;
@@ -208,11 +233,11 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   if (plans_ == 0) restore(model, *plan);
   const std::vector<Kernel> forms = forms_to_share(*plan, machine);
-  learn_forms(forms, machine);
   const Sizes beside = sizes_beside(model, sizes);
   // Kernels of images serve one and many; the others are compared where what is one stays one.
   std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);
+  learn_from({forms, sizes, others[0]}, machine);
   const bool serves_images = !machine.gpu && has_images(*plan);
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   const bool varies = serves_images && is_given(model) && is_new_;
@@ -220,9 +245,9 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     for (const Sizes& each : comparisons(model, sizes, other)) {
       if (is_settled(forms)) break;
       try {
-        const std::vector<Kernel> learned = forms_to_share(*lower(each), machine);
-        learn_forms(learned, machine);
-        if (varies) vary(learned, machine);
+        const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
+        learn_from(lesson, machine);
+        if (varies) vary(lesson.forms, machine);
         break;
       } catch (const Error& error) {
         log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
@@ -248,9 +273,9 @@ void KernelMenu::vary_at_least(const ModelSizes& model, const Sizes& sizes, cons
   }
   if (least == sizes) return;
   try {
-    const std::vector<Kernel> forms = forms_to_share(*lower(least), machine);
-    learn_forms(forms, machine);
-    vary(forms, machine);
+    const Lesson lesson{forms_to_share(*lower(least), machine), least, sizes};
+    learn_from(lesson, machine);
+    vary(lesson.forms, machine);
   } catch (const Error& error) {
     log_line(LogLevel::info, "sizes: none at {}: {}", describe(model, least), error.what());
   }

@@ -37,10 +37,19 @@ class KernelMenu {
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
 
  private:
+  /// Where kernels are learned from.
+  struct Lesson {
+    std::vector<Kernel> forms;  ///< of a plan, as they are shared
+    Sizes sizes;                ///< of the plan; none where they are not known
+    Sizes apart;  ///< plans that have one of `sizes` which is not here tell too little of what it is
+    /// May kernels of a plan at `others` be compared?
+    [[nodiscard]] bool differs_from(const Sizes& others) const;
+  };
   /// A kernel at the sizes of one plan, that no open kernel served.
   struct Seen {
     Kernel kernel;
-    std::int64_t plan = 0;    ///< number of the latest plan that had it
+    std::int64_t plan = 0;  ///< number of the latest plan that had it
+    Sizes sizes;
     bool is_settled = false;  ///< several plans had it, or it may not be open: other sizes tell nothing more
   };
   /// Kernels of one skeleton.
@@ -51,14 +60,14 @@ class KernelMenu {
         refused;  ///< texts of those that would be, and the plan that asked last
 
     /// False when an open kernel that might have been is refused.
-    [[nodiscard]] bool compare(const Kernel& kernel, std::int64_t plan, const Machine& machine);
+    [[nodiscard]] bool compare(const Kernel& kernel, const Lesson& lesson, std::int64_t plan,
+                               const Machine& machine);
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
     /// The open kernels of which `kernel` is a case, or nullptr.
     [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel);
   };
-  /// `forms` are the kernels of a plan as they are shared.
-  void learn_forms(const std::vector<Kernel>& forms, const Machine& machine);
+  void learn_from(const Lesson& lesson, const Machine& machine);
   void vary(const std::vector<Kernel>& forms, const Machine& machine);
   void vary_at_least(const ModelSizes& model, const Sizes& sizes, const Machine& machine,
                      const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);

@@ -303,7 +303,9 @@ std::vector<std::int64_t> like_sizes(std::int64_t size, const SizeRange& range) 
   constexpr std::int64_t small = 16;
   std::vector<std::int64_t> sizes;
   auto least = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size)));
-  for (; sizes.empty() && (least >= small || least > size / 2); least /= 2) {
+  // Half as many where all are few.
+  const std::int64_t fewest = size < small ? std::max<std::int64_t>(size / 2, 2) : size / 2 + 1;
+  for (; sizes.empty() && (least >= small || least >= fewest); least /= 2) {
     std::int64_t step = std::min(std::gcd(size, deepest), std::max<std::int64_t>(least / 2, 1));
     for (; step > 0; step /= 2)
       for (std::int64_t each = least; each < 2 * least && sizes.size() < enough; each += step)
