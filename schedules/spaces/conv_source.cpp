@@ -52,6 +52,11 @@ void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvP
     writer.add("{}.parallel({});", filter, has_six && !is_turned ? "d5" : "d4");
 }
 
+void write_few_edges(ScheduleWriter& writer, const std::string& stage,
+                     const std::vector<const char*>& loops) {
+  for (const char* loop : loops) writer.add("{}.partition({}, Partition::Never);", stage, loop);
+}
+
 void write_conv_lines(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,
                       const std::string& reader, const std::string& loop) {
   // An odd number of pixels to a line: channels of a pixel are no power of two apart, which would crowd few sets of a cache.

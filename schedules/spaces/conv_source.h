@@ -2,6 +2,7 @@
 // What the spaces of convolutions share: the padded copy of the input, and that of a filter. Internal to schedules/.
 
 #include <string>
+#include <vector>
 
 #include "lowering/algorithms/problems.h"
 #include "schedules/machine.h"
@@ -17,6 +18,10 @@ struct ImageRoom {
   bool is_line = false;  ///< in the length of one line
 };
 [[nodiscard]] ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem);
+
+/// Of open images a loop with edges would be three, and each loop in it again: these ask in every step instead. Several times less
+/// code, as fast.
+void write_few_edges(ScheduleWriter& writer, const std::string& stage, const std::vector<const char*>& loops);
 
 /// Makes the stage `source`, the input with its border, ahead of everything else.
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

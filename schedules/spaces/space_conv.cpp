@@ -19,8 +19,8 @@
 //   l       `line_tiles` tiles of lines: with t, one task. Of an open image of one line, tiles of that line
 //   ll, b   the tasks, `lines_outer` says which is outer; then the batch
 // `copy_source`: 1 copies the image with its border ahead of all; 2 copies the lines of ll, and one task does all b of them.
-// `slices`: 1 folds a block of channels after the other, each for all pixels of a task, whose sums wait in memory.
-// Tails are shifted inwards: some elements are computed twice, so the output must alias no input.
+// `slices`: 1 folds a block of channels after the other, each for all pixels of a task, whose sums wait in memory. Tails are
+// shifted inwards: some elements are computed twice, so the output must alias no input.
 
 namespace sylvite {
 namespace {
@@ -197,9 +197,8 @@ Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machin
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& problem) {
   constexpr std::int64_t least_bytes = 64 << 10;
-  const auto element_bytes = static_cast<std::int64_t>(dtype_size(problem.element));
-  const std::int64_t bytes =
-      element_bytes * problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
+  const std::int64_t elements = problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element)) * elements;
   return problem.depthwise || problem.packs_weight || bytes < least_bytes ? 0 : 1;
 }
 
@@ -426,6 +425,7 @@ Candidate TiledConv::at(const Numbers& point) const {
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
   write_output(writer, out, tiling, machine);
+  if (room.is_open) write_few_edges(writer, out, {"t", "l", machine.threads > 1 ? "task2" : "ll"});
   if (point.slices != 0)
     write_slices(writer, problem, name + "_fold", out, tiling, machine, point.unroll_channels);
   else

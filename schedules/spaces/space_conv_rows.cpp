@@ -155,7 +155,9 @@ void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& 
   writer.add("{}.vectorize(d0).unroll(d3).unroll(d1);", fold);
   writer.add("{}.update(0).reorder(d0, d3, d1, d2, r0, r1, r2, r3, d4).vectorize(d0).unroll(d3).unroll(d1);",
              fold);
-  if (first.fold_block <= unrolled_channels) writer.add("{}.update(0).unroll(r0);", fold);
+  // Blocks of channels have loops that are long enough; unrolled, their addresses take registers.
+  if (!first.x_is_blocked && first.fold_block <= unrolled_channels)
+    writer.add("{}.update(0).unroll(r0);", fold);
 }
 
 Candidate ConvRows::at(const Numbers& point) const {
@@ -172,6 +174,10 @@ Candidate ConvRows::at(const Numbers& point) const {
   write_second(writer, problem.second, second + "_fold", out);
   writer.add("{}_in.store_at({}, {}).compute_at({}, l);", second, out, task, out);
   write_rows(writer, problem.first, tiling, first + "_fold", second + "_in");
+  if (room.is_open) {  // all but the first and last tiles of a row, which take a part of a line each
+    write_few_edges(writer, second + "_in", {"d2"});
+    write_few_edges(writer, out, {"t", "l"});
+  }
   if (point.copy_source != 0) write_conv_source(writer, problem.first, first + "_in", machine);
   return {Form{"conv_rows", {}}, writer.take()};
 }

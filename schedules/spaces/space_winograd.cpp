@@ -279,6 +279,10 @@ Candidate Winograd::at(const Numbers& point) const {
   const Levels levels = write_output(writer, out, tiling, machine);
   write_products(writer, name, out, levels, tiling, point.unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
+  if (room.is_open) {
+    write_few_edges(writer, name + "_tiles", {"t2"});
+    write_few_edges(writer, out, {"l", machine.threads == 1 ? "ll" : tiling.input_first ? "task2" : "task1"});
+  }
   if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
   if (point.stream_ahead > 0)
     write_stream(writer, kernel, problem.weight, name + "_products", "l", point.stream_ahead);
