@@ -315,6 +315,22 @@ std::vector<std::int64_t> like_sizes(std::int64_t size, const SizeRange& range) 
   return sizes;
 }
 
+/// Axes that are merged or joined are as long as products and sums of sizes: do these differ from those of `here` with `size` as
+/// the next of `beside`, are they small where those are, and does what is equal in `here` differ there?
+bool tells_apart(const Sizes& here, const Sizes& beside, std::size_t next, std::int64_t size) {
+  constexpr std::int64_t small = 16;
+  const auto is_like = [](std::int64_t a, std::int64_t b) { return a != b && (a < small) == (b < small); };
+  std::int64_t all_here = here[next], all_beside = size;
+  for (std::size_t i = 0; i < next; ++i) {
+    all_here *= here[i];
+    all_beside *= beside[i];
+    const bool joins_equals = here[i] == here[next] && beside[i] == size;
+    const bool has_equal_sum = here[i] + here[next] == beside[i] + size;
+    if (joins_equals || has_equal_sum || !is_like(here[i] * here[next], beside[i] * size)) return false;
+  }
+  return is_like(all_here, all_beside);
+}
+
 }  // namespace
 
 Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes) {
@@ -324,7 +340,11 @@ Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes) {
     if (choices.empty()) continue;
     // What is equal here shall differ there.
     const auto equal = std::count(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(i), sizes[i]);
-    result[i] = choices[std::min(static_cast<std::size_t>(equal), choices.size() - 1)];
+    const auto first =
+        choices.begin() + std::min<std::ptrdiff_t>(equal, static_cast<std::ptrdiff_t>(choices.size()) - 1);
+    const auto apart = std::find_if(first, choices.end(),
+                                    [&](std::int64_t size) { return tells_apart(sizes, result, i, size); });
+    result[i] = apart == choices.end() ? *first : *apart;
   }
   return result;
 }

@@ -81,7 +81,8 @@ void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs);
 [[nodiscard]] std::vector<Sizes> hinted_sizes(const ModelSizes& sizes, std::int64_t most);
 [[nodiscard]] Sizes first_sizes(const ModelSizes& sizes);
 
-/// Sizes beside these, each of like size (between the same powers of two) where its range allows; equal ones differ there.
+/// Sizes beside these, each of like size (between the same powers of two) where its range allows; equal ones differ there, and so
+/// do products and sums where they can.
 [[nodiscard]] Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes);
 
 /// The dims of an input at these sizes.
