@@ -54,6 +54,44 @@ Kernel from_fewest(const Kernel& first, const Kernel& second, Kernel open, const
   return open;
 }
 
+/// What a kernel runs by default; nullopt where it cannot be made.
+std::optional<Candidate> schedule_of(const Kernel& kernel, const Machine& machine) {
+  try {
+    return default_choice(kernel, machine).candidate;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// `open` with other values for one symbol.
+Kernel with_range(const Kernel& open, const std::string& symbol, const SizeClass& range, std::int64_t hint) {
+  Graph body = *open.open;
+  body.symbols.table.at(symbol) = {range.low, range.high, {hint}};
+  return make_kernel(body, open.input_is_weight);
+}
+
+/// `open` for all extents from two on where few and many have the same schedule: what is neither tiled nor a line of vectors.
+Kernel for_few_and_many(Kernel open, const Machine& machine) {
+  constexpr std::int64_t few = 8, many = 64;
+  if (machine.gpu) return open;
+  std::optional<Candidate> schedule;
+  const SymbolTable table = open.open->symbols.table;
+  for (const auto& [name, info] : table) {
+    const SizeClass own = {info.low, info.high};
+    if (own != size_class(few) && own != size_class(many)) continue;
+    if (!schedule) schedule = schedule_of(open, machine);
+    const std::int64_t other = own == size_class(few) ? many : few;
+    const SizeClass all = {size_class(few).low, size_class(many).high};
+    const auto is_same = [&](const SizeClass& range, std::int64_t hint) {
+      return schedule_of(with_range(open, name, range, hint), machine) == schedule;
+    };
+    if (!schedule || !is_same(all, other) || !is_same(size_class(other), other)) continue;
+    Kernel wide = with_range(open, name, all, info.hints.at(0));
+    if (schedule_of(wide, machine) == schedule) open = std::move(wide);
+  }
+  return open;
+}
+
 /// Those of `beside`, but the least of each range that somebody gave: of these on, kernels of images shall serve. Equal sizes
 /// differ there.
 Sizes least_sizes(const ModelSizes& model, const Sizes& sizes, const Sizes& beside) {
@@ -195,7 +233,7 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std:
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
-    open.emplace_back(std::move(*closest));
+    open.emplace_back(for_few_and_many(std::move(*closest), machine));
   else
     refused[closest->text] = plan;
   return reason.empty();

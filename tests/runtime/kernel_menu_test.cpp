@@ -101,6 +101,26 @@ TEST_F(KernelMenuTest, LearnsAtAnyNumberOfSizes) {
   EXPECT_NE(menu_.apply(loaded(500).plan, setup_->machine)->kernels[0].open, nullptr);
 }
 
+TEST_F(KernelMenuTest, FewMatricesAndManyRunOneKernel) {
+  const auto products = [&](std::int64_t count) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({count, 24, 8}));
+    graph.outputs = {graph.add(Op::matmul, {x, graph.add_input("y", f32({count, 8, 40}))})};
+    return load_graph(std::move(graph), setup_);
+  };
+  for (const std::int64_t count : {20, 33}) menu_.learn(*products(count).plan, setup_->machine);
+  for (const std::int64_t count : {2, 5, 100}) {
+    Imported imported = products(count);
+    imported.plan = menu_.apply(imported.plan, setup_->machine);
+    ASSERT_NE(imported.plan->kernels.at(0).open, nullptr) << count;
+    Built built = build_program(imported, choose_candidates(imported));
+    EXPECT_EQ(built.report.compiled, count == 2 ? 1 : 0);
+    const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {count, 24, 8}),
+                                        sample_tensor(DType::f32, {count, 8, 40})};
+    expect_near(built.program.run(inputs)[0], interpret(imported.graph, inputs)[0], 1e-4);
+  }
+}
+
 TEST_F(KernelMenuTest, ComparesAtEqualSizesWhereNamesMustAgree) {
   ModelSizes model;
   model.symbols = {{"x_rows", {1, 600, {20}}}, {"y_rows", {1, 600, {20}}}};
