@@ -17,6 +17,7 @@
 #include "lowering/algorithms/problems.h"
 #include "lowering/plan/plan_loops.h"
 #include "runtime/kernel_menu.h"
+#include "runtime/open_kernels.h"
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
@@ -181,31 +182,12 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
 
 namespace {
 
-/// The model at these sizes with kernels for them alone, from which its plans are learned.
-std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes) {
+/// The model at these sizes with kernels for them alone.
+Imported bind_fixed(const OpenModel& model, const Sizes& sizes) {
   OpenModel fixed = model;
   fixed.menu = nullptr;
   fixed.plans = nullptr;
-  const Imported imported = bind_sizes(fixed, sizes);
-  if (imported.host == nullptr && !imported.room) model.plans->learn(sizes, imported.plan, imported.facts);
-  return imported.plan;
-}
-
-/// Of a model whose sizes change: its plan at other sizes, and kernels for many.
-void take_open_kernels(const OpenModel& model, Imported& imported) {
-  const Stopwatch watch(imported.report.import_seconds);
-  const std::shared_ptr<const Plan> fixed = imported.plan;
-  imported.plan = model.menu->serve(model.parsed.sizes, imported.sizes, fixed, model.setup->machine,
-                                    [&](const Sizes& sizes) { return learn_plan(model, sizes); });
-  if (imported.host != nullptr || imported.room) return;
-  model.plans->learn(imported.sizes, fixed, imported.facts);
-  const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
-  try {
-    if (wanted) (void)learn_plan(model, *wanted);
-  } catch (const Error& error) {
-    log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, *wanted),
-             error.what());
-  }
+  return bind_sizes(fixed, sizes);
 }
 
 void add_symbols(const OpenModel& model, Imported& imported) {
@@ -340,6 +322,29 @@ void fit_guesses(ParsedModel& model) {
 
 }  // namespace
 
+void take_open_kernels(const OpenModel& model, Imported& imported, const ImportAt& import) {
+  const Stopwatch watch(imported.report.import_seconds);
+  const auto learn = [&](const Sizes& sizes, const Imported& at) {
+    if (at.host == nullptr && !at.room) model.plans->learn(sizes, at.plan, at.facts);
+  };
+  const auto lower = [&](const Sizes& sizes) {
+    const Imported other = import(sizes);
+    learn(sizes, other);
+    return other.plan;
+  };
+  learn(imported.sizes, imported);
+  imported.plan =
+      model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
+  if (imported.host != nullptr || imported.room) return;
+  const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
+  try {
+    if (wanted) (void)lower(*wanted);
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, *wanted),
+             error.what());
+  }
+}
+
 namespace {
 
 /// What all sizes of a model have in common.
@@ -398,7 +403,8 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
     weights.keep(imported.plan->weights);
     imported.sizes = sizes;
     if (imported.host != nullptr) imported.tails = model.tails;
-    if (model.menu) take_open_kernels(model, imported);
+    if (model.menu)
+      take_open_kernels(model, imported, [&](const Sizes& at) { return bind_fixed(model, at); });
     add_symbols(model, imported);
     return imported;
   } catch (const Error& error) {

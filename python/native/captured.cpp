@@ -1,10 +1,14 @@
 #include "python/native/captured.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "base/error.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/values/strided.h"
+#include "runtime/kernel_menu.h"
+#include "runtime/open_kernels.h"
+#include "runtime/symbolic_plans.h"
 #include "schedules/space.h"
 
 namespace sylvite::python {
@@ -76,6 +80,26 @@ ModelSizes open_sizes(const CapturedGraph& graph) {
   return model;
 }
 
+bool has_types(const std::vector<Port>& ports, const std::vector<ValueId>& values, const Graph& graph) {
+  return std::ranges::equal(ports, values, [&](const Port& port, ValueId value) {
+    const TensorType& type = graph.type(value);
+    return port.type.dims() == type.dims() && port.type.dtype == type.dtype;
+  });
+}
+
+/// The plan of `graph` as plans at other sizes, with the same parameters, tell it; nullopt where they do not.
+std::optional<Imported> known_at(OpenCapture& open, const Sizes& sizes,
+                                 const std::vector<TakenParameter>& taken, const Graph& graph) {
+  if (open.model.plans == nullptr || open.taken != taken) {
+    open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
+    open.taken = taken;
+  }
+  std::optional<Imported> known = bind_known_sizes(open.model, sizes);
+  const bool fits = known && has_types(known->plan->inputs, graph.inputs, graph) &&
+                    has_types(known->plan->outputs, graph.outputs, graph);
+  return fits ? std::move(known) : std::nullopt;
+}
+
 std::vector<bool> owned_outputs(const Program& program) {
   const std::vector<Location>& places = program.bindings().outputs;
   std::vector<bool> owns;
@@ -96,27 +120,33 @@ SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes) {
   return values;
 }
 
-std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph, const std::shared_ptr<const Setup>& setup) {
-  const bool opens = setup->config.open_kernels == AutoOff::automatic;
-  return opens && !graph.symbols.empty() ? std::make_unique<KernelMenu>(setup) : nullptr;
+std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
+                                          const std::shared_ptr<const Setup>& setup) {
+  if (setup->config.open_kernels != AutoOff::automatic || graph.symbols.empty()) return nullptr;
+  auto open = std::make_unique<OpenCapture>();
+  open->model.setup = setup;
+  open->model.parsed.sizes = open_sizes(graph);
+  open->model.menu = std::make_shared<KernelMenu>(setup);
+  return open;
 }
 
 ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                               const std::map<std::size_t, GivenParameter>& parameters,
-                              const std::shared_ptr<const Setup>& setup, KernelMenu* menu) {
+                              const std::shared_ptr<const Setup>& setup, OpenCapture* open) {
   const auto import_at = [&](const Sizes& at) {
     return import_torch(graph.text, import_options_of(graph, by_name(graph, at), parameters, setup->machine));
   };
+  const auto load_at = [&](const Sizes& at) { return load_graph(import_at(at).graph, setup); };
   TorchGraph torch = import_at(sizes);
   ChosenCapture capture;
   capture.reads = reads_of(graph, torch);
   capture.outputs = std::move(torch.outputs);
   for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
-  capture.imported = load_graph(std::move(torch.graph), setup);
-  if (menu != nullptr) {
-    capture.imported.plan =
-        menu->serve(open_sizes(graph), sizes, capture.imported.plan, setup->machine,
-                    [&](const Sizes& at) { return load_graph(import_at(at).graph, setup).plan; });
+  std::optional<Imported> known = open ? known_at(*open, sizes, capture.taken, torch.graph) : std::nullopt;
+  capture.imported = known ? std::move(*known) : load_graph(std::move(torch.graph), setup);
+  if (open != nullptr && !known) {
+    capture.imported.sizes = sizes;
+    take_open_kernels(open->model, capture.imported, load_at);
   }
   capture.chosen = choose_candidates(capture.imported);
   return capture;

@@ -9,7 +9,6 @@
 
 #include "frontend/torch/torch_import.h"
 #include "python/native/array.h"
-#include "runtime/kernel_menu.h"
 #include "runtime/session.h"
 
 namespace sylvite::python {
@@ -40,6 +39,7 @@ struct TakenParameter {
   std::size_t input = 0;
   const void* data = nullptr;
   std::int64_t version = 0;  ///< torch's count of writes to it
+  bool operator==(const TakenParameter&) const = default;
 };
 
 /// How a program's input follows from an input of the call.
@@ -87,14 +87,19 @@ struct ChosenCapture {
   std::vector<TorchOutput> outputs;
 };
 
-/// Kernels for many sizes, of a graph whose sizes are open; nullptr where each size has its own.
-[[nodiscard]] std::unique_ptr<KernelMenu> menu_for(const CapturedGraph& graph,
-                                                   const std::shared_ptr<const Setup>& setup);
+/// What sizes of a graph have in common where they are open.
+struct OpenCapture {
+  OpenModel model;                    ///< without a file
+  std::vector<TakenParameter> taken;  ///< whose values its plans have
+};
+/// nullptr where each size has kernels of its own.
+[[nodiscard]] std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
+                                                        const std::shared_ptr<const Setup>& setup);
 
-/// Imports and chooses; `parameters` become constants; `menu` may be nullptr. Needs no GIL, as the next. Throws what these throw.
+/// Imports and chooses; `parameters` become constants; `open` may be nullptr. Needs no GIL, as the next. Throws what these throw.
 [[nodiscard]] ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                                             const std::map<std::size_t, GivenParameter>& parameters,
-                                            const std::shared_ptr<const Setup>& setup, KernelMenu* menu);
+                                            const std::shared_ptr<const Setup>& setup, OpenCapture* open);
 /// A number for each symbol, by name.
 [[nodiscard]] SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes);
 /// `relatives` and `stop` as for build_program.

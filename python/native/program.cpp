@@ -55,7 +55,7 @@ struct Captured {
 
   std::shared_ptr<const Setup> setup;
   CapturedGraph graph;
-  std::unique_ptr<KernelMenu> menu;
+  std::unique_ptr<OpenCapture> open;
   std::vector<Result> results;
   std::vector<Write> writes;
   Tools tools;
@@ -218,7 +218,7 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
   bool waits = true;
   {
     const WithoutGil others_run;
-    *capture = choose_captured(captured.graph, sizes, constants, captured.setup, captured.menu.get());
+    *capture = choose_captured(captured.graph, sizes, constants, captured.setup, captured.open.get());
     waits = !answers_first(*capture) || missing_objects(capture->imported, capture->chosen) == 0;
   }
   const Relatives relatives = up_to_date(captured, items, /*take_turns=*/waits);
@@ -414,7 +414,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     captured->setup = SetupObject::of(setup);
     captured->graph.text = to_text(text);
     read_graph(*captured, inputs, held, symbols);
-    captured->menu = menu_for(captured->graph, captured->setup);
+    captured->open = open_capture(captured->graph, captured->setup);
     for (PyObject* result : items_of(results)) captured->results.push_back(read_result(result));
     for (PyObject* write : items_of(writes)) {
       const std::vector<PyObject*> words = items_of(write);

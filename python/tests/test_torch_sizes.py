@@ -57,6 +57,21 @@ class ComputedSizes(WithTorch):
                          captures=2)  # of torch itself
         self.check_sizes(lambda x: F.pixel_shuffle(x, 2), (2, 8, 4, 5), (3, 8, 6, 7), (4, 8, 5, 3))
 
+    def test_many_in_turn(self):
+        """Plans of later sizes follow from those of the first ones; a slice ends where it or the input does."""
+
+        def function(x):
+            scores = (x @ x.transpose(1, 2)).masked_fill(torch.ones(x.shape[1], x.shape[1]).tril() == 0, -math.inf)
+            mixed = scores.softmax(-1) @ x
+            return mixed[:, :20] * x[:, -1:], torch.cat([mixed, x[:, 1:]], 1).mean(1), x.unfold(1, 2, 2).amax(-1)
+
+        compiled = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True}, dynamic=True)
+        with torch_backend.listen() as graphs:
+            for call in range(60):
+                x = torch.randn(2 + call * 7 % 23, 3 + call * 11 % 41, 6)
+                self.assert_same(compiled(x), function(x))
+        self.assertTrue(all(graph.torch_parts == 0 and not graph.failure for graph in graphs))
+
     def test_in_parts(self):
         """Where torch runs an operation between, too."""
         def function(x):
