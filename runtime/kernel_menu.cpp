@@ -143,6 +143,17 @@ std::vector<Sizes> comparisons(const ModelSizes& model, const Sizes& sizes, cons
   return all;
 }
 
+/// Each of several sizes in turn is that of `beside`: the others may have one value alone, though nobody said so.
+std::vector<Sizes> with_one_changed(const Sizes& sizes, const Sizes& beside) {
+  std::vector<Sizes> all;
+  for (std::size_t i = 0; i < sizes.size() && sizes.size() > 1; ++i) {
+    if (beside[i] == sizes[i]) continue;
+    all.push_back(sizes);
+    all.back()[i] = beside[i];
+  }
+  return all;
+}
+
 /// Are ranges given? Then kernels for all of them are compiled ahead of runs.
 bool is_given(const ModelSizes& model) {
   return std::ranges::any_of(model.symbols, [](const SizeSymbol& symbol) {
@@ -279,18 +290,21 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   const bool serves_images = !machine.gpu && has_images(*plan);
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   const bool varies = serves_images && is_given(model) && is_new_;
-  for (const Sizes& other : others) {
-    for (const Sizes& each : comparisons(model, sizes, other)) {
-      if (is_settled(forms)) break;
-      try {
-        const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
-        learn_from(lesson, machine);
-        if (varies) vary(lesson.forms, machine);
-        break;
-      } catch (const Error& error) {
-        log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
-      }
+  const auto is_compared = [&](const Sizes& each) {
+    try {
+      const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
+      learn_from(lesson, machine);
+      if (varies) vary(lesson.forms, machine);
+      return true;
+    } catch (const Error& error) {
+      log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
+      return false;
     }
+  };
+  for (const Sizes& other : others) {
+    if (is_settled(forms) || std::ranges::any_of(comparisons(model, sizes, other), is_compared)) continue;
+    for (const Sizes& each : with_one_changed(sizes, other))
+      if (!is_settled(forms)) (void)is_compared(each);
   }
   if (varies) {
     vary_at_least(model, sizes, machine, lower);

@@ -137,6 +137,18 @@ TEST_F(KernelMenuTest, ComparesAtEqualSizesWhereNamesMustAgree) {
   EXPECT_EQ(lowered, 2) << "what is known is not looked for again";
 }
 
+TEST_F(KernelMenuTest, ComparesOneSizeAtATimeWhereAnotherMayNotChange) {
+  ModelSizes model;
+  model.symbols = {{"rows", {1, 600, {20}}}, {"columns", {1, 600, {8}}}};
+  const auto lower = [&](const Sizes& sizes) {
+    if (sizes[1] != 8) throw ModelError("columns are 8");
+    return loaded(sizes[0]).plan;
+  };
+  const std::shared_ptr<const Plan> plan =
+      menu_.serve(model, {20, 8}, loaded(20).plan, setup_->machine, lower);
+  EXPECT_NE(plan->kernels[0].open, nullptr);
+}
+
 TEST_F(KernelMenuTest, LowersEachSizeOnceThoughNothingIsAlikeThere) {
   ModelSizes model;
   model.symbols = {{"rows", {1, 600, {20}}}};
