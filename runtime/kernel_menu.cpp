@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/widest_kernel.h"
 #include "schedules/space.h"
 
 namespace sylvite {
@@ -36,60 +37,6 @@ std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other
     return error.what();
   }
   return "";
-}
-
-/// The open kernel of both from the fewest lines and pixels on that should be as fast as `open` at the sizes of `first`.
-Kernel from_fewest(const Kernel& first, const Kernel& second, Kernel open, const Machine& machine) {
-  constexpr double as_fast = 1.02;
-  if (machine.gpu) return open;
-  const BoundSpace own = spaces_for(open, machine).front();
-  if (!own.cost) return open;
-  for (const std::int64_t fewest : {2, 4, 8}) {
-    std::optional<Kernel> wider = generalize(first, second, Sharing::on_host, fewest);
-    if (!wider || wider->text == open.text) return open;
-    const BoundSpace space = spaces_for(*wider, machine).front();
-    if (space.name == own.name && space.cost(space.heuristic) <= as_fast * own.cost(own.heuristic))
-      return *std::move(wider);
-  }
-  return open;
-}
-
-/// What a kernel runs by default; nullopt where it cannot be made.
-std::optional<Candidate> schedule_of(const Kernel& kernel, const Machine& machine) {
-  try {
-    return default_choice(kernel, machine).candidate;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
-/// `open` with other values for one symbol.
-Kernel with_range(const Kernel& open, const std::string& symbol, const SizeClass& range, std::int64_t hint) {
-  Graph body = *open.open;
-  body.symbols.table.at(symbol) = {range.low, range.high, {hint}};
-  return make_kernel(body, open.input_is_weight);
-}
-
-/// `open` for all extents from two on where few and many have the same schedule: what is neither tiled nor a line of vectors.
-Kernel for_few_and_many(Kernel open, const Machine& machine) {
-  constexpr std::int64_t few = 8, many = 64;
-  if (machine.gpu) return open;
-  std::optional<Candidate> schedule;
-  const SymbolTable table = open.open->symbols.table;
-  for (const auto& [name, info] : table) {
-    const SizeClass own = {info.low, info.high};
-    if (own != size_class(few) && own != size_class(many)) continue;
-    if (!schedule) schedule = schedule_of(open, machine);
-    const std::int64_t other = own == size_class(few) ? many : few;
-    const SizeClass all = {size_class(few).low, size_class(many).high};
-    const auto is_same = [&](const SizeClass& range, std::int64_t hint) {
-      return schedule_of(with_range(open, name, range, hint), machine) == schedule;
-    };
-    if (!schedule || !is_same(all, other) || !is_same(size_class(other), other)) continue;
-    Kernel wide = with_range(open, name, all, info.hints.at(0));
-    if (schedule_of(wide, machine) == schedule) open = std::move(wide);
-  }
-  return open;
 }
 
 /// Those of `beside`, but the least of each range that somebody gave: of these on, kernels of images shall serve. Equal sizes

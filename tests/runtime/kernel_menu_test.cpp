@@ -6,6 +6,9 @@
 #include <set>
 
 #include "base/error.h"
+#include "lowering/plan/open_kernel.h"
+#include "runtime/widest_kernel.h"
+#include "schedules/space.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/sample_card.h"
@@ -149,6 +152,55 @@ TEST_F(KernelMenuTest, ComparesOneSizeAtATimeWhereAnotherMayNotChange) {
   EXPECT_NE(plan->kernels[0].open, nullptr);
 }
 
+/// A softmax has one kernel for all lengths from some on, whatever other sizes the plans before had by chance.
+TEST_F(KernelMenuTest, SizesThatAreEqualByChanceStayOpen) {
+  ModelSizes model;
+  model.symbols = {{"rows", {1, 600, {20}}}, {"columns", {1, 600, {40}}}};
+  const auto lower = [&](const Sizes& sizes) {
+    Graph graph;
+    graph.outputs = {graph.add(Op::softmax, {graph.add_input("x", f32({sizes[0], sizes[1]}))},
+                               {{"axis", std::int64_t{1}}})};
+    return load_graph(std::move(graph), setup_).plan;
+  };
+  std::set<std::string> kernels;
+  for (const Sizes& sizes : {Sizes{20, 40}, {20, 50}, {33, 50}, {33, 400}}) {
+    const auto plan = menu_.serve(model, sizes, lower(sizes), setup_->machine, lower);
+    kernels.insert(plan->kernels.at(0).id);
+  }
+  EXPECT_EQ(kernels.size(), 1U);
+  KernelMenu other;  // learns of both sizes apart, though the first plans share one
+  (void)other.serve(model, {20, 8}, lower({20, 8}), setup_->machine, lower);
+  const auto plan = other.serve(model, {20, 40}, lower({20, 40}), setup_->machine, lower);
+  ASSERT_NE(plan->kernels.at(0).open, nullptr);
+  EXPECT_EQ(plan->kernels.at(0).sizes.size(), 2U) << plan->kernels[0].text;
+}
+
+TEST_F(KernelMenuTest, KernelsOfLargeImagesServeSmallOnes) {
+  const auto pooled = [](std::int64_t lines, std::int64_t pixels) {
+    Graph body;
+    TensorType type = f32({1, 64, lines, pixels});
+    type.layout.channel_block = 16;
+    const ValueId x = body.add_input("x", type);
+    body.outputs = {body.add(Op::max_pool, {x},
+                             {{"kernel", Dims{3, 3}},
+                              {"strides", Dims{1, 1}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}}})};
+    body.value(body.outputs[0]).type = type;
+    return make_kernel(body, {false});
+  };
+  const Machine machine = setup_->machine;
+  const Kernel first = pooled(64, 80), second = pooled(48, 96);
+  const Kernel open = generalize(first, second).value();
+  EXPECT_FALSE(as_case(open, pooled(64, 5)));
+  const Kernel wide = from_fewest(first, second, open, machine);
+  EXPECT_TRUE(as_case(wide, pooled(64, 5))) << wide.text;
+  const BoundSpace narrow_space = spaces_for(open, machine).front();
+  const BoundSpace wide_space = spaces_for(wide, machine).front();
+  ASSERT_TRUE(narrow_space.cost && wide_space.cost);
+  EXPECT_LE(wide_space.cost(wide_space.heuristic), 1.02 * narrow_space.cost(narrow_space.heuristic));
+}
+
 TEST_F(KernelMenuTest, LowersEachSizeOnceThoughNothingIsAlikeThere) {
   ModelSizes model;
   model.symbols = {{"rows", {1, 600, {20}}}};
@@ -183,11 +235,11 @@ Machine wide_machine(Machine machine) {
   return machine;
 }
 
-/// Tiles of two lines of seven pixels would leave much of eight to their tails.
+/// Tiles that are the fastest for large images would leave much of eight lines to their tails.
 TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
   const Machine machine = wide_machine(setup_->machine);
   ModelSizes model;
-  model.symbols = {{"size", {16, 640, {56}}}};
+  model.symbols = {{"size", {16, 640, {112}}}};
   int lowered = 0;
   const auto lower = [&](const Sizes& sizes) {
     ++lowered;
@@ -199,19 +251,19 @@ TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
     return *std::ranges::find(served->kernels, KernelClass::convolution, &Kernel::kind);
   };
   KernelMenu menu(setup_);
-  const Kernel first = kernel_at(menu, 56);
+  const Kernel first = kernel_at(menu, 112);
   const Kernel small = kernel_at(menu, 16);
   ASSERT_NE(first.open, nullptr);
   ASSERT_NE(small.open, nullptr);
   EXPECT_NE(small.id, first.id);
-  EXPECT_EQ(kernel_at(menu, 56).id, first.id);
+  EXPECT_EQ(kernel_at(menu, 112).id, first.id);
 
   // A process after this one has the same, in whatever order sizes come.
   const int before = lowered;
   KernelMenu later(setup_);
-  (void)kernel_at(later, 56);
+  (void)kernel_at(later, 112);
   EXPECT_EQ(kernel_at(later, 16).id, small.id);
-  EXPECT_EQ(kernel_at(later, 56).id, first.id);
+  EXPECT_EQ(kernel_at(later, 112).id, first.id);
   EXPECT_EQ(lowered, before);
 }
 
