@@ -9,8 +9,11 @@
 namespace sylvite {
 namespace {
 
+/// Factors keep their digits: what is multiplied by one is of f32 at least.
 Sym scaled(TorchContext& c, Sym x, std::string_view name) {
-  return c.real(name, 1) == 1 ? x : x * c.real(name);
+  if (c.real(name, 1) == 1) return x;
+  const bool is_short = x.dtype() == DType::bf16 || x.dtype() == DType::f16;
+  return (is_short ? cast(x, DType::f32) : x) * c.real(name);
 }
 
 void product(TorchContext& c) {
@@ -20,8 +23,11 @@ void product(TorchContext& c) {
 /// beta self + alpha mat1 mat2
 void add_product(TorchContext& c) {
   const Sym product = scaled(c, matmul(c.tensor("mat1"), c.tensor("mat2")), "alpha");
-  if (c.real("beta", 1) == 0) return c.ignore("self"), c.output(product);
-  c.output(product + scaled(c, c.tensor("self"), "beta"));
+  const DType type = c.result_dtype();
+  if (c.real("beta", 1) == 0) return c.ignore("self"), c.output(cast(product, type));
+  const Sym self = scaled(c, c.tensor("self"), "beta");
+  const DType wide = product.dtype() == self.dtype() ? self.dtype() : DType::f32;
+  c.output(cast(cast(product, wide) + cast(self, wide), type));
 }
 
 /// [..., heads, length, depth] with every head repeated.

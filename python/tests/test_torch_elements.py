@@ -151,6 +151,18 @@ class Folds(Whole):
         self.check_gradients(lambda x: (parts(x.prod(1)), parts(x[:, :3].prod(0, keepdim=True)), parts(x[:2, :2].prod())), x, tolerance=1e-3)
         self.check_gradients(lambda x: parts(x[:, :5].cumprod(1)), x, tolerance=1e-3)
 
+    def test_factors_of_short_products(self):
+        """Factors that bf16 has no number for are not rounded to it: as near to float64 as eager's results are."""
+        def function(x, y, z):
+            return torch.addmm(x, y, z, beta=3.4445, alpha=-4.775), torch.baddbmm(x[None], y[None], z[None], beta=0.337, alpha=1.733)
+
+        given = [torch.randn(32, 32, dtype=torch.bfloat16) for _ in range(3)]
+        exact = function(*(x.double() for x in given))
+        got = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True})(*given)
+        for result, eager, wanted in zip(got, function(*given), exact):
+            self.assertEqual(result.dtype, torch.bfloat16)
+            self.assertLessEqual((result - wanted).norm().item(), 1.1 * (eager - wanted).norm().item())
+
 
 if __name__ == "__main__":
     unittest.main()
