@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/copy.h"
+#include "frontend/graph/loop_hoist.h"
 
 namespace sylvite {
 namespace {
@@ -27,9 +28,11 @@ class InsideLoop {
 /// Makes a graph of its own of the nodes from `first` on that depend on the places.
 class Outliner {
  public:
-  Outliner(const Graph& graph, NodeId first, const std::vector<ValueId>& places)
+  Outliner(const Graph& graph, NodeId first, const std::vector<ValueId>& places,
+           std::unordered_map<ValueId, Sym> hoisted)
       : graph_(graph),
         first_(first),
+        hoisted_(std::move(hoisted)),
         depends_(graph.values().size(), false),
         is_known_(graph.values().size(), false),
         copier_(graph) {
@@ -50,6 +53,11 @@ class Outliner {
       const Node& node = graph_.node(id);
       const auto counts = [&](ValueId output) { return is_needed[output] && depends_[output]; };
       if (std::ranges::none_of(node.outputs, counts)) continue;
+      if (hoisted_.contains(node.outputs[0])) {
+        given_.push_back(node.outputs[0]);
+        copier_.add_input(node.outputs[0]);
+        continue;
+      }
       nodes.push_back(id);
       for (const ValueId input : node.inputs)
         if (input != no_value) is_needed[input] = true;
@@ -63,6 +71,8 @@ class Outliner {
     return std::move(body);
   }
 
+  /// The hoisted values that the body reads, in the order of its inputs behind the places.
+  [[nodiscard]] const std::vector<ValueId>& given() const { return given_; }
   /// What the body reads of the surrounding graph, in the order of its last inputs.
   [[nodiscard]] const std::vector<ValueId>& captured() const { return captured_; }
 
@@ -107,9 +117,11 @@ class Outliner {
 
   const Graph& graph_;
   NodeId first_;
-  IdMap<bool> depends_;   ///< per value: on the places
-  IdMap<bool> is_known_;  ///< per value: it follows from constants alone
+  std::unordered_map<ValueId, Sym> hoisted_;  ///< values that are given rather than computed
+  IdMap<bool> depends_;                       ///< per value: on the places
+  IdMap<bool> is_known_;                      ///< per value: it follows from constants alone
   GraphCopier copier_;
+  std::vector<ValueId> given_;
   std::vector<ValueId> captured_;
 };
 
@@ -151,18 +163,20 @@ TripValues add_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody&
   const TripValues places = places_for(builder, spec);
   const TripValues results = body(places);
   check_states(spec.given, results);
-  Outliner outliner(graph, first, ids_of(places));
+  const std::unordered_map<ValueId, Sym> hoisted = hoist_products(builder, spec, places, first);
+  Outliner outliner(graph, first, ids_of(places), hoisted);
   Graph trip = outliner.run(ids_of(results));
   std::vector<Sym> inputs = spec.given.states;
   inputs.insert(inputs.end(), spec.given.slices.begin(), spec.given.slices.end());
+  for (const ValueId id : outliner.given()) inputs.push_back(hoisted.at(id));
   for (const ValueId id : outliner.captured()) inputs.emplace_back(builder, id);
-  const std::vector<Sym> outputs =
-      builder.add_all(Op::loop, inputs,
-                      {{"body", GraphAttribute{std::make_shared<const Graph>(std::move(trip))}},
-                       {"trips", spec.trips},
-                       {"states", static_cast<std::int64_t>(spec.given.states.size())},
-                       {"scanned", static_cast<std::int64_t>(spec.given.slices.size())},
-                       {"reverse", std::int64_t{spec.is_reverse}}});
+  const std::vector<Sym> outputs = builder.add_all(
+      Op::loop, inputs,
+      {{"body", GraphAttribute{std::make_shared<const Graph>(std::move(trip))}},
+       {"trips", spec.trips},
+       {"states", static_cast<std::int64_t>(spec.given.states.size())},
+       {"scanned", static_cast<std::int64_t>(spec.given.slices.size() + outliner.given().size())},
+       {"reverse", std::int64_t{spec.is_reverse}}});
   const auto states = static_cast<std::ptrdiff_t>(spec.given.states.size());
   return {{outputs.begin(), outputs.begin() + states}, {outputs.begin() + states, outputs.end()}};
 }
@@ -207,6 +221,19 @@ std::optional<TripValues> try_loop(GraphBuilder& builder, const LoopSpec& spec, 
 TripValues run_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody& body) {
   if (const std::optional<TripValues> results = try_loop(builder, spec, body)) return *results;
   return unroll(spec, body);
+}
+
+OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
+                          const std::function<std::vector<Sym>(const std::vector<Sym>&)>& body) {
+  const InsideLoop inside(builder);
+  const auto first = static_cast<NodeId>(builder.graph().nodes().size());
+  std::vector<Sym> places;
+  for (const Sym& value : given) places.push_back(place_for(builder, value.dtype(), value.dims()));
+  const std::vector<Sym> results = body(places);
+  Outliner outliner(builder.graph(), first, ids_of({places, {}}), {});
+  OutlinedBody outlined{outliner.run(ids_of({results, {}})), {}};
+  for (const ValueId id : outliner.captured()) outlined.captured.emplace_back(builder, id);
+  return outlined;
 }
 
 Sym stack(std::vector<Sym> values, std::int64_t axis) {

@@ -35,6 +35,15 @@ struct LoopSpec {
 /// try_loop, or else `body` for one trip after the other. Throws what it throws.
 [[nodiscard]] TripValues run_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody& body);
 
+/// What is computed of given values, as a graph of its own, and what it reads beside them: its last inputs.
+struct OutlinedBody {
+  Graph graph;
+  std::vector<Sym> captured;
+};
+/// Throws what `body` throws. It leaves dead nodes, as try_loop does.
+[[nodiscard]] OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
+                                        const std::function<std::vector<Sym>(const std::vector<Sym>&)>& body);
+
 /// The values along a new axis. Throws UnsupportedError when there are none.
 [[nodiscard]] Sym stack(std::vector<Sym> values, std::int64_t axis);
 

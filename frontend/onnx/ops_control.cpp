@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/loop_builder.h"
+#include "frontend/onnx/loop_ends.h"
 #include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/ops.h"
 
@@ -110,26 +111,82 @@ std::vector<Sym> joined(std::vector<Sym> states, const std::vector<Sym>& slices)
   return states;
 }
 
-/// True when the loop is one of the graph, and its results are written: its trips are known and it never stops
-/// early, and what it carries are tensors.
-bool add_known_loop(ImportContext& c, std::int64_t trips, const std::vector<OnnxBinding>& state) {
-  const auto is_tensor = [](const OnnxBinding& binding) { return binding.is_tensor(); };
-  if (!may_loop(c.builder(), trips) || !c.has_input(0) || !std::ranges::all_of(state, is_tensor))
-    return false;
+/// The states of a loop of the graph, which are tensors: those that a run changes, those of which every value is known, and
+/// those that stay as they are.
+struct LoopStates {
+  std::vector<OnnxBinding> given;
+  std::vector<std::optional<Tensor>> known;  ///< [trips + 1, ...]
+  std::vector<bool> is_unchanged;
+
+  [[nodiscard]] bool is_carried(std::size_t i) const { return !is_unchanged[i] && !known[i]; }
+};
+
+LoopSpec loop_spec(ImportContext& c, std::int64_t trips, const LoopStates& states) {
+  GraphBuilder& builder = c.builder();
   LoopSpec spec{trips, false, {}};
-  for (const OnnxBinding& binding : state) spec.given.states.push_back(c.symbol(binding));
-  spec.given.slices.push_back(c.builder().iota(DType::i64, {trips}, 0));
-  const auto states = static_cast<std::ptrdiff_t>(state.size());
-  const auto body = [&](const TripValues& trip) -> TripValues {
-    const std::vector<Sym> results = c.import_subgraph(
-        c.subgraph("body"), joined({trip.slices[0], c.builder().scalar(DType::boolean, 1)}, trip.states));
-    if (static_cast<std::ptrdiff_t>(results.size()) < states + 1 || !known_condition(results[0]))
+  spec.given.slices.push_back(builder.iota(DType::i64, {trips}, 0));
+  for (std::size_t i = 0; i < states.given.size(); ++i) {
+    if (states.is_carried(i)) spec.given.states.push_back(c.symbol(states.given[i]));
+    if (states.known[i] && !states.is_unchanged[i])
+      spec.given.slices.push_back(slice(builder.constant(*states.known[i]), 0, 0, trips));
+  }
+  return spec;
+}
+
+/// What the body is given in a trip, in its order.
+std::vector<OnnxBinding> trip_arguments(ImportContext& c, const LoopStates& states, const TripValues& trip) {
+  std::vector<OnnxBinding> arguments{OnnxBinding::of(trip.slices[0].id()),
+                                     OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
+  auto state = trip.states.begin();
+  auto slice = trip.slices.begin() + 1;
+  for (std::size_t i = 0; i < states.given.size(); ++i)
+    arguments.push_back(states.is_unchanged[i]
+                            ? states.given[i]
+                            : OnnxBinding::of((states.known[i] ? *slice++ : *state++).id()));
+  return arguments;
+}
+
+void write_loop(ImportContext& c, const LoopStates& states, std::int64_t trips, const TripValues& results) {
+  auto state = results.states.begin();
+  const auto count = static_cast<int>(states.given.size());
+  for (int i = 0; i < count; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    if (states.is_unchanged[at])
+      c.output_binding(i, states.given[at]);
+    else if (states.known[at])
+      c.output(i, squeeze(slice(c.builder().constant(*states.known[at]), 0, trips, trips + 1), {0}));
+    else
+      c.output(i, *state++);
+  }
+  for (std::size_t i = 0; i < results.slices.size(); ++i)
+    c.output(count + static_cast<int>(i), results.slices[i]);
+}
+
+/// True when the loop is one of the graph, and its results are written: its trips are known, and what it carries are
+/// tensors.
+bool add_known_loop(ImportContext& c, std::int64_t trips, const std::optional<KnownEnd>& end,
+                    const std::vector<OnnxBinding>& given) {
+  const onnx::GraphProto& body = c.subgraph("body");
+  LoopStates states{given, {}, unchanged_states(body)};
+  if (end) states.known = end->states;
+  states.known.resize(given.size());
+  states.is_unchanged.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (states.is_carried(i) && !given[i].is_tensor()) return false;
+  if (!may_loop(c.builder(), trips)) return false;
+  const auto trip_body = [&](const TripValues& trip) -> TripValues {
+    const std::vector<OnnxBinding> results = c.import_subgraph(body, trip_arguments(c, states, trip));
+    if (results.size() < given.size() + 1 || (!end && !known_condition(c.symbol(results[0]))))
       throw UnsupportedError("the loop ends early");
-    return {{results.begin() + 1, results.begin() + 1 + states},
-            {results.begin() + 1 + states, results.end()}};
+    TripValues left;
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (states.is_carried(i)) left.states.push_back(c.symbol(results[i + 1]));
+    for (std::size_t i = given.size() + 1; i < results.size(); ++i)
+      left.slices.push_back(c.symbol(results[i]));
+    return left;
   };
-  const std::optional<TripValues> results = try_loop(c.builder(), spec, body);
-  if (results) write_results(c, joined(results->states, results->slices));
+  const std::optional<TripValues> results = try_loop(c.builder(), loop_spec(c, trips, states), trip_body);
+  if (results) write_loop(c, states, trips, *results);
   return results.has_value();
 }
 
@@ -167,7 +224,8 @@ void loop_op(ImportContext& c) {
   bool goes_on = !c.has_input(1) || known_condition(c.input(1));
   std::vector<OnnxBinding> state;
   for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
-  if (goes_on && add_known_loop(c, trips, state)) return;
+  const std::optional<KnownEnd> end = goes_on ? find_end(c, body, trips, state) : std::nullopt;
+  if (goes_on && (end || c.has_input(0)) && add_known_loop(c, end ? end->trips : trips, end, state)) return;
   std::optional<LoopTrips> compiled = c.loop_trips(body);
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {

@@ -80,6 +80,42 @@ TEST(LoopBuilder, BodiesHoldWhatFollowsFromConstants) {
   EXPECT_EQ(loop_of(looped).attributes.graph("body").inputs.size(), 2U);
 }
 
+/// A recurrence that multiplies what it picks by number in each trip.
+Graph picking_loop(bool is_unrolled) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  builder.set_inside_loop(is_unrolled);
+  const Sym x = builder.input("x", DType::f32, {5, 3, 8});
+  const Sym h = builder.input("h", DType::f32, {3, 8});
+  const Sym bias = builder.input("bias", DType::f32, {8});
+  const Sym v = builder.constant(wave({8, 8}, 1), "v");
+  const Sym w = builder.constant(wave({8, 8}, 2), "w");
+  const LoopSpec spec{.trips = 5, .given = {{h}, {builder.integers({4, 0, 3, 3, 1})}}};
+  const TripValues results = run_loop(builder, spec, [&](const TripValues& trip) -> TripValues {
+    const Sym now = gather(x, trip.slices[0], 0);
+    const Sym turned = reshape(matmul(transpose(reshape(now, {1, 3, 8}), {0, 2, 1}), now), {8, 8});
+    const Sym next = apply(Op::tanh, matmul(now, v) + bias + matmul(trip.states[0], w));
+    return {{next}, {next, turned, now * 2.0}};
+  });
+  builder.output(results.states[0], "state");
+  for (const Sym& slices : results.slices) builder.output(slices, "");
+  return without_dead_nodes(graph);
+}
+
+TEST(LoopBuilder, ProductsOfSlicesAreComputedAhead) {
+  const Graph looped = picking_loop(false);
+  verify(looped);
+  const auto count = [](const Graph& graph, Op op) {
+    return std::ranges::count(graph.nodes(), op, [](const Node& node) { return node.op; });
+  };
+  const Graph& body = loop_of(looped).attributes.graph("body");
+  EXPECT_EQ(count(body, Op::matmul), 1) << graph_text(body);
+  EXPECT_EQ(count(body, Op::gather), 0);
+  EXPECT_EQ(count(looped, Op::matmul), 2);
+  const std::vector<Tensor> inputs = sample_loop_inputs(looped);
+  expect_same(interpret(looped, inputs), interpret(picking_loop(true), inputs));
+}
+
 TEST(LoopBuilder, HasAText) {
   const Graph looped = sample_loop({.hidden = 1});
   const std::string text = graph_text(looped);
