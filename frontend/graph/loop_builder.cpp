@@ -228,6 +228,7 @@ OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
   const InsideLoop inside(builder);
   const auto first = static_cast<NodeId>(builder.graph().nodes().size());
   std::vector<Sym> places;
+  places.reserve(given.size());
   for (const Sym& value : given) places.push_back(place_for(builder, value.dtype(), value.dims()));
   const std::vector<Sym> results = body(places);
   Outliner outliner(builder.graph(), first, ids_of({places, {}}), {});

@@ -69,6 +69,7 @@ class Hoist {
   [[nodiscard]] std::optional<Sym> over_trips(const Node& node, Dims dims) const {
     if (node.op == Op::matmul || has_trait(node.op, OpTrait::pointwise)) {
       std::vector<Sym> operands;
+      operands.reserve(node.inputs.size());
       for (const ValueId input : node.inputs)
         operands.push_back(input == no_value ? Sym() : operand(input, dims.size()));
       return builder_.add(node.op, operands, node.attributes);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -218,6 +219,49 @@ std::int32_t wrapped_sum(std::int32_t x, std::int32_t y) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) + static_cast<std::uint32_t>(y));
 }
 
+/// Few rows of integers: each is a sum of rows of b, which are read as they lie. Sums wrap around.
+template <typename Element>
+void multiply_few(const Shape& shape, int threads, std::span<const std::int32_t> a, const Element* b,
+                  std::uint32_t* c) {
+  constexpr std::int64_t part = 512;  // of columns
+  share_out(ceil_div(shape.columns, part), shape.work(), threads, [&](std::int64_t task) {
+    const std::int64_t first = task * part;
+    const std::int64_t count = std::min(part, shape.columns - first);
+    for (std::int64_t k = 0; k < shape.depth; ++k) {
+      const Element* from = b + k * shape.columns + first;
+      for (std::int64_t row = 0; row < shape.rows; ++row) {
+        const auto x = static_cast<std::uint32_t>(a[static_cast<std::size_t>(row * shape.depth + k)]);
+        std::uint32_t* to = c + row * shape.columns + first;
+        for (std::int64_t j = 0; j < count; ++j) to[j] += x * static_cast<std::uint32_t>(from[j]);
+      }
+    }
+  });
+}
+
+/// The result for few rows and one right operand; nothing for others.
+std::optional<Tensor> few_integers(const Request& request, Shape shape, std::span<const std::int32_t> a) {
+  shape.rows *= shape.batches;
+  const Tensor& b = *request.inputs[1];
+  if (batch_count(b.dims()) != 1 || shape.rows > few_rows) return std::nullopt;
+  Tensor result(DType::i32, request.types[0].dims());
+  auto* c = static_cast<std::uint32_t*>(result.mutable_data());
+  const auto multiply = [&](const auto* elements) { multiply_few(shape, request.threads, a, elements, c); };
+  switch (b.dtype()) {
+    case DType::i8:
+      multiply(b.view<std::int8_t>().data());
+      break;
+    case DType::i16:
+      multiply(b.view<std::int16_t>().data());
+      break;
+    case DType::i32:
+      multiply(b.view<std::int32_t>().data());
+      break;
+    default:
+      return std::nullopt;
+  }
+  return result;
+}
+
 struct AttentionOptions {
   float scale = 1;
   float softcap = 0;
@@ -289,10 +333,13 @@ OutputTensors matmul_integers(const Request& request) {
   const Dims& a_dims = request.inputs[0]->dims();
   const Dims& b_dims = request.inputs[1]->dims();
   const Integers left(*request.inputs[0]);
-  const Integers right(*request.inputs[1]);
   const std::span<const std::int32_t> a = left.view();
-  const std::span<const std::int32_t> b = right.view();
   const std::int64_t depth = a_dims.back();
+  if (std::optional<Tensor> few =
+          few_integers(request, {batch_count(dims), dims[dims.size() - 2], depth, dims.back()}, a))
+    return {*few};
+  const Integers right(*request.inputs[1]);
+  const std::span<const std::int32_t> b = right.view();
   const std::int64_t steps = exact_steps(a, b, depth);
   if (steps < std::min(least_exact_steps, depth)) return {};
   Shape shape{batch_count(dims), dims[dims.size() - 2], steps, dims.back()};

@@ -91,6 +91,18 @@ TEST(Quick, ProductsOfIntegersAreExact) {
     expect_as_reference(Op::matmul, {both_signs({2, 1, 3, 20}, largest), both_signs({3, 20, 5}, 2)}, {}, 0);
     expect_as_reference(Op::matmul, {both_signs({2, 9, 600}, largest), both_signs({600, 2}, 127)}, {}, 0);
   }
+  using Pair = std::pair<DType, DType>;
+  for (const auto& [left, right] : {Pair{DType::u8, DType::i8}, Pair{DType::i16, DType::i8},
+                                    Pair{DType::i16, DType::i16}, Pair{DType::i32, DType::i32}}) {
+    SCOPED_TRACE(dtype_name(right));
+    const auto filled = [](DType dtype, const Dims& dims) {
+      Tensor tensor(dtype, dims);
+      for (std::int64_t i = 0; i < tensor.size(); ++i)
+        tensor.set_int64(i, i * 37 % (dtype == DType::i32 ? 1 << 20 : 128));
+      return tensor;
+    };
+    expect_as_reference(Op::matmul, {filled(left, {2, 1, 150}), filled(right, {150, 1100})}, {}, 0);
+  }
   Tensor ones(DType::i32, {70, 300});
   Tensor most(DType::i32, {300, 3});
   for (std::int64_t i = 0; i < ones.size(); ++i) ones.set_int64(i, 255);
