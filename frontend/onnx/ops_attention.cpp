@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/attention.h"
+#include "frontend/onnx/linear_attention.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
 
@@ -84,46 +85,26 @@ void flex_attention(ImportContext& c) {
   c.output(cast(matmul(probabilities, cast(v, precision)), v.dtype()));
 }
 
-/// A recurrence over time with a state of [B, H, Dk, Dv], unrolled.
-struct LinearAttentionInputs {
-  Sym q, k, v, decay, beta;  ///< [B, H, T, ...]
-  double scale = 0;
-};
-
-/// The output of one step, [B, Hq, 1, Dv]; updates the state.
-Sym linear_attention_step(const LinearAttentionInputs& in, std::int64_t t, Sym& state) {
-  const auto at = [&](Sym x) { return slice(x, 2, t, t + 1); };
-  const Sym key = swap_axes(at(in.k), 2, 3);  // [B, H, Dk, 1]
-  Sym value = at(in.v);                       // [B, H, 1, Dv]
-  if (in.decay) state = state * swap_axes(apply(Op::exp, at(in.decay)), 2, 3);
-  if (in.beta) value = at(in.beta) * (value - reduce(Op::reduce_sum, state * key, {2}));
-  state = state + key * value;
-  return matmul(at(in.q), repeat_heads(state, in.q.dim(1))) * in.scale;
-}
-
 void linear_attention(ImportContext& c) {
   const std::int64_t q_heads = c.required_integer("q_num_heads");
   const std::int64_t heads = c.required_integer("kv_num_heads");
   const std::string rule = c.string("update_rule", "gated_delta");
-  const auto as_float = [](Sym x) { return cast(x, DType::f32); };
-  LinearAttentionInputs in;
-  in.q = as_float(split_heads(c.input(0), q_heads));
-  in.k = as_float(split_heads(c.input(1), heads));
-  in.v = as_float(split_heads(c.input(2), heads));
+  const auto steps = [](Sym x, std::int64_t count) {
+    return transpose(cast(split_heads(x, count), DType::f32), {2, 0, 1, 3});
+  };
+  LinearAttention in{steps(c.input(0), q_heads), steps(c.input(1), heads), steps(c.input(2), heads), {}, {}};
   const bool is_gated = rule == "gated" || rule == "gated_delta";
   const bool is_delta = rule == "delta" || rule == "gated_delta";
-  if (is_gated) in.decay = as_float(split_heads(c.input(4), heads));
-  if (is_delta) in.beta = as_float(split_heads(c.input(5), c.input(5).dim(2)));
+  if (is_gated) in.decay = steps(c.input(4), heads);
+  if (is_delta) in.beta = steps(c.input(5), c.input(5).dim(2));
   const double scale = c.real("scale", 0);
   in.scale = scale == 0 ? 1 / std::sqrt(static_cast<double>(in.q.dim(3))) : scale;
   const Sym past = c.optional(3);
-  Sym state = past ? as_float(past)
-                   : c.builder().filled(DType::f32, {in.k.dim(0), heads, in.k.dim(3), in.v.dim(3)}, 0);
-  std::vector<Sym> outputs;
-  // NOLINTNEXTLINE(performance-inefficient-vector-operation): the limit on nodes ends a loop that is too long
-  for (std::int64_t t = 0; t < in.q.dim(2); ++t) outputs.push_back(linear_attention_step(in, t, state));
-  c.output(0, cast(join_heads(concat(outputs, 2)), c.input(0).dtype()));
-  c.output(1, cast(state, past ? past.dtype() : c.input(0).dtype()));
+  const Sym state = past ? cast(past, DType::f32)
+                         : c.builder().filled(DType::f32, {in.k.dim(1), heads, in.k.dim(3), in.v.dim(3)}, 0);
+  const auto [read, last] = linear_recurrence(in, state);
+  c.output(0, cast(join_heads(transpose(read, {1, 2, 0, 3})), c.input(0).dtype()));
+  c.output(1, cast(last, past ? past.dtype() : c.input(0).dtype()));
 }
 
 /// A depthwise convolution over time that sees the past only; the last window is handed on as state.

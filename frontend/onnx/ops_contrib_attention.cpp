@@ -179,6 +179,12 @@ void multi_head_attention(ImportContext& c) {
   c.output(0, attend(c, in.q, in.k, in.v, masks));
 }
 
+/// The number of heads, given or from the width that is rotated.
+std::int64_t rotary_heads(ImportContext& c, Sym input, std::int64_t rotated) {
+  const std::int64_t heads = c.integer("num_heads", 0);
+  return heads == 0 && input.rank() == 3 && rotated > 0 ? input.dim(2) / rotated : heads;
+}
+
 /// Positions are given per token, or as that of the first one.
 void rotary_embedding(ImportContext& c) {
   refuse_attributes(c, {"is_packed_batching"});
@@ -190,13 +196,53 @@ void rotary_embedding(ImportContext& c) {
   const std::int64_t rotated = 2 * cosine.dim(1);
   if (dim != 0 && dim != rotated)
     throw ModelError("rotary_embedding_dim is {}, but cos_cache is for {}", dim, rotated);
-  std::int64_t heads = c.integer("num_heads", 0);
-  if (heads == 0 && input.rank() == 3 && rotated > 0) heads = input.dim(2) / rotated;
-  const Sym x = split_heads(input, heads);
+  const Sym x = split_heads(input, rotary_heads(c, input, rotated));
   Sym at = cast(c.input(1), DType::i64);
   if (at.rank() == 1) at = at + c.builder().iota(DType::i64, {1, x.dim(2)}, 1);
   const Sym y =
       rotate(x, gather(cosine, at, 0), gather(c.input(3), at, 0), rotated, c.integer("interleaved", 0) != 0);
+  c.output(input.rank() == 3 ? join_heads(y) : y);
+}
+
+/// Of time, height and width: the columns of the tables that each of the latter two gives, as booleans.
+std::vector<Sym> columns_of_streams(ImportContext& c, std::int64_t columns) {
+  const std::vector<std::int64_t> sections = c.integers("mrope_section");
+  const bool is_interleaved = c.integer("mrope_layout", 0) != 0;
+  if (sections.size() != 3 || !add_up(sections, columns))
+    throw ModelError("mrope_section is [{}], expected three numbers that add up to {}",
+                     fmt::join(sections, ","), columns);
+  std::vector<Sym> masks;
+  std::int64_t first = sections[0];
+  for (const std::int64_t stream : {1, 2}) {
+    const std::int64_t count = sections[static_cast<std::size_t>(stream)];
+    Tensor mask(DType::boolean, {columns});
+    for (std::int64_t i = 0; i < columns; ++i)
+      mask.set_int64(i, is_interleaved ? i % 3 == stream && i < 3 * count : i >= first && i < first + count);
+    first += count;
+    masks.push_back(c.builder().constant(mask));
+  }
+  return masks;
+}
+
+/// Each token has three positions: of time, height and width, of which each gives some columns.
+void multimodal_rotary_embedding(ImportContext& c) {
+  refuse_attributes(c, {"is_packed_batching"});
+  if (c.real("scale", 1) != 1) throw UnsupportedError("attribute 'scale' is supported as 1 only");
+  (void)c.integer("rotary_embedding_dim", 0);
+  const Sym input = c.input(0);
+  const Sym at = cast(c.input(1), DType::i64);
+  const Sym cosine = c.input(2);
+  if (at.rank() != 3 || at.dim(0) != 3 || cosine.rank() != 2)
+    throw ModelError("position_ids have rank {} and cos_cache has rank {}", at.rank(), cosine.rank());
+  const std::vector<Sym> masks = columns_of_streams(c, cosine.dim(1));
+  const auto chosen = [&](Sym table) {
+    const Sym all = gather(table, at, 0);  // [3, B, L, columns]
+    const auto stream = [&](std::int64_t i) { return squeeze(slice(all, 0, i, i + 1), {0}); };
+    return where(masks[0], stream(1), where(masks[1], stream(2), stream(0)));
+  };
+  const std::int64_t rotated = 2 * cosine.dim(1);
+  const Sym x = split_heads(input, rotary_heads(c, input, rotated));
+  const Sym y = rotate(x, chosen(cosine), chosen(c.input(3)), rotated, c.integer("interleaved", 0) != 0);
   c.output(input.rank() == 3 ? join_heads(y) : y);
 }
 
@@ -215,6 +261,7 @@ void gemma_rotary_embedding(ImportContext& c) {
 const OnnxOp rows[] = {
     {"Attention", 1, attention, domain},
     {"GemmaRotaryEmbedding", 1, gemma_rotary_embedding, domain},
+    {"MRotaryEmbedding", 1, multimodal_rotary_embedding, domain},
     {"MultiHeadAttention", 1, multi_head_attention, domain},
     {"QAttention", 1, quantized_attention, domain},
     {"RotaryEmbedding", 1, rotary_embedding, domain},

@@ -26,11 +26,16 @@ Sym products(Sym x, Sym weights) {
   return matmul(x, swap_axes(weights, 0, 1));
 }
 
-/// x times the coefficients, a row per target, plus the intercepts if there are any.
+/// x times the coefficients, a row per target, plus the intercepts if there are any. Coefficients beyond a row for each
+/// intercept are left out, as by ONNX Runtime, whose own example has such.
 Sym linear_scores(ImportContext& c, Sym x) {
   GraphBuilder& b = c.builder();
-  const Sym scores = products(x, matrix(b, c.reals("coefficients"), x.dim(1), "coefficients"));
   const std::vector<double> intercepts = c.reals("intercepts");
+  std::vector<double> coefficients = c.reals("coefficients");
+  const std::int64_t read = static_cast<std::int64_t>(intercepts.size()) * x.dim(1);
+  if (read > 0 && read < static_cast<std::int64_t>(coefficients.size()))
+    coefficients.resize(static_cast<std::size_t>(read));
+  const Sym scores = products(x, matrix(b, coefficients, x.dim(1), "coefficients"));
   if (intercepts.empty()) return scores;
   if (static_cast<std::int64_t>(intercepts.size()) != scores.dim(1))
     throw ModelError("{} intercepts for {} rows of coefficients", intercepts.size(), scores.dim(1));

@@ -123,6 +123,8 @@ def linear():
                  intercepts=[0.1, 0.2, 0.3], classlabels_ints=[4, 5, 6], post_transform=transform)
         yield ml("linear_classifier_binary_" + transform.lower(), "LinearClassifier", x, out, coefficients=rows[:3],
                  intercepts=[0.1], classlabels_ints=[0, 1], post_transform=transform)
+    yield ml("linear_classifier_surplus", "LinearClassifier", x, out, coefficients=[*rows, *rows[:3]], intercepts=[0.1, 0.2, 0.3],
+             classlabels_ints=[4, 5, 6], post_transform="LOGISTIC")
     yield ml("linear_classifier_names", "LinearClassifier", x, out, coefficients=rows, intercepts=[0.1, 0.2, 0.3],
              classlabels_strings=["a", "b", "c"], multi_class=1)
 

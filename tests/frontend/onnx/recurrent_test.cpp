@@ -184,5 +184,20 @@ TEST(RecurrentTest, LoopsOfKnownTripsAreLoops) {
   EXPECT_EQ(results[1].as_double(2), 2);
 }
 
+TEST(RecurrentTest, LinearAttentionIsALoop) {
+  onnx::ModelProto model = empty_model(27);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const char* name : {"q", "k", "v", "decay"}) add_input(graph, name, {1, 5000, 8});
+  add_input(graph, "beta", {1, 5000, 2});
+  add_output(graph, "y");
+  onnx::NodeProto& node = add_node(graph, "LinearAttention", {"q", "k", "v", "", "decay", "beta"}, {"y"});
+  set_integer(node, "q_num_heads", 2);
+  set_integer(node, "kv_num_heads", 2);
+  const Graph imported = import_onnx_bytes(model.SerializeAsString(), "", {});
+  verify(imported);
+  EXPECT_TRUE(has_loop(imported));
+  EXPECT_LT(imported.nodes().size(), 50U);
+}
+
 }  // namespace
 }  // namespace sylvite
