@@ -179,6 +179,51 @@ void multi_head_attention(ImportContext& c) {
   c.output(0, attend(c, in.q, in.k, in.v, masks));
 }
 
+/// Query, key and value of one token, [B, 1, H D], with their bias; keys and values that are not of this token have their
+/// heads apart, [B, H, S, D], and no bias.
+Heads read_token(ImportContext& c, std::int64_t heads) {
+  if (!c.has_input(1) || !c.has_input(2)) throw UnsupportedError("keys and values packed into the query");
+  std::vector<Sym> parts{c.input(0), c.input(1), c.input(2)};
+  const Sym bias = c.optional(10);
+  std::int64_t at = 0;
+  for (Sym& part : parts) {
+    if (!bias || part.rank() != 3) continue;
+    const std::int64_t end = at + part.dim(2);
+    if (end > bias.size()) throw ModelError("the bias has {} elements, {} are read", bias.size(), end);
+    part = part + slice(bias, 0, at, end);
+    at = end;
+  }
+  return {split_heads(parts[0], heads), split_heads(parts[1], heads), split_heads(parts[2], heads)};
+}
+
+/// One token after those before it, which lie in a buffer with room for more, whose used length is given.
+void masked_attention_of_token(ImportContext& c) {
+  refuse_attributes(c, {"output_qk"});
+  refuse_input(c, 8, "beam_width");
+  refuse_input(c, 9, "cache_indirection");
+  Heads in = read_token(c, c.required_integer("num_heads"));
+  Masks masks;
+  Sym mask = c.optional(3);
+  const bool has_buffer = c.integer("past_present_share_buffer", 0) != 0;
+  const Sym length = c.optional(7);
+  if (const Sym past = c.optional(5)) {
+    if (!has_buffer) throw UnsupportedError("past_present_share_buffer is supported as 1 only");
+    if (!length || length.size() != 1) throw ModelError("past_sequence_length is missing or no number");
+    const Sym place = c.builder().iota(DType::i64, {1, 1, past.dim(2), 1}, 2);
+    const Sym end = reshape(cast(length, DType::i64), {});
+    in.k = where(apply(Op::equal, place, end), in.k, past);
+    in.v = where(apply(Op::equal, place, end), in.v, c.input(6));
+    masks.keep = swap_axes(apply(Op::less_equal, place, end), 2, 3);
+    if (mask) mask = pad(mask, {0, 0}, {0, past.dim(2) - mask.dim(1)});
+  }
+  c.output(1, in.k);
+  c.output(2, in.v);
+  const Sym kept = kept_keys(mask, in.q.dim(0), in.k.dim(2));
+  if (kept) masks.keep = masks.keep ? apply(Op::logical_and, masks.keep, kept) : kept;
+  masks.bias = c.optional(4);
+  c.output(0, attend(c, in.q, in.k, in.v, masks));
+}
+
 /// The number of heads, given or from the width that is rotated.
 std::int64_t rotary_heads(ImportContext& c, Sym input, std::int64_t rotated) {
   const std::int64_t heads = c.integer("num_heads", 0);
@@ -260,6 +305,7 @@ void gemma_rotary_embedding(ImportContext& c) {
 
 const OnnxOp rows[] = {
     {"Attention", 1, attention, domain},
+    {"DecoderMaskedMultiHeadAttention", 1, masked_attention_of_token, domain},
     {"GemmaRotaryEmbedding", 1, gemma_rotary_embedding, domain},
     {"MRotaryEmbedding", 1, multimodal_rotary_embedding, domain},
     {"MultiHeadAttention", 1, multi_head_attention, domain},

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/onnx/packed_numbers.h"
 #include "frontend/onnx/refuse.h"
 #include "frontend/ops/infer.h"
 
@@ -35,23 +36,6 @@ Packing read_packing(ImportContext& c) {
   if (p.columns < 1 || p.depth < 1 || p.columns > extent_limit || p.depth > extent_limit)
     throw ModelError("K is {} and N is {}, expected at least 1", p.depth, p.columns);
   return p;
-}
-
-/// The numbers that bytes of i32 [blocks, bytes, 1, N] hold, [blocks, bytes, numbers of a byte, N].
-Sym unpacked(Sym bytes, std::int64_t bits) {
-  GraphBuilder& b = bytes.builder();
-  if (bits == 8) return bytes;
-  const Sym shifts = b.iota(DType::i32, {8 / bits, 1}, 0) * static_cast<double>(bits);
-  return apply(Op::bitwise_and, apply(Op::shift_right, bytes, shifts),
-               b.scalar(DType::i32, static_cast<double>((1 << bits) - 1)));
-}
-
-/// The numbers of [..., bytes], one after another: [..., numbers].
-Sym unpacked_rows(Sym bytes, std::int64_t bits) {
-  Dims dims = bytes.dims();
-  dims.back() *= 8 / bits;
-  // The unpacked axis stands before one that has one element.
-  return reshape(unpacked(unsqueeze(cast(bytes, DType::i32), {-2, -1}), bits), dims);
 }
 
 /// [N, blocks]: floats as they are, or unpacked bytes; absent where they are the usual ones.

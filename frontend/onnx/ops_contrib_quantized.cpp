@@ -173,9 +173,15 @@ void dynamic_quantize_lstm(ImportContext& c) {
   lstm(c, {weight(1, 8), weight(2, 10), through_u8});
 }
 
+/// Of 16 bits, added up in 32.
+void matmul_integer_16(ImportContext& c) {
+  c.output(c.builder().add(Op::matmul, {cast(c.input(0), DType::i32), cast(c.input(1), DType::i32)}));
+}
+
 const OnnxOp rows[] = {
     {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, domain},
     {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, domain},
+    {"MatMulInteger16", 1, matmul_integer_16, domain},
     {"MatMulIntegerToFloat", 1, matmul_integer_to_float, domain},
     {"QGemm", 1, quantized_gemm, domain},
     {"QLinearAdd", 1, quantized_binary<added>, domain},

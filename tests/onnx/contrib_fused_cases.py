@@ -233,6 +233,38 @@ def experts():
                                                                                    "second_bias", "third")})
 
 
+def quantized_experts():
+    """Of 4 experts, or of 8 for one token; 32 elements of 4 or 8 bits, in blocks of 16 or whole rows."""
+    def mixture(tokens=5, count=4, bits=4, block=16, zeros=False, biased=True, shares=False):
+        def inputs(rng):
+            def layer(columns, depth):
+                blocks = (depth // block,) if block else ()
+                rounded = lambda n: -(-n * bits // 8)
+                numbers = (count, columns, rounded(blocks[0])) if block else (count, rounded(columns))
+                return (rng.integers(0, 256, (count, columns, depth * bits // 8)).astype(np.uint8),
+                        rng.uniform(0.01, 0.05, (count, columns, *blocks)).astype(f32) / (1 if bits == 4 else 16),
+                        floats(rng, count, columns) if biased else None, rng.integers(0, 256, numbers).astype(np.uint8))
+            first, second = layer(64, 32), layer(32, 32)
+            names = ("", "_scales", "_bias")
+            given = {"x": floats(rng, tokens, 32), "scores": floats(rng, tokens, count)}
+            given |= {"first" + n: v for n, v in zip(names, first)} | {"second" + n: v for n, v in zip(names, second)}
+            given |= dict.fromkeys(("third", "third_scales", "third_bias"))
+            given |= {"first_zeros": first[3] if zeros else None, "second_zeros": second[3] if zeros else None}
+            return given | ({"third_zeros": None, "shares": rng.uniform(0, 1, (tokens, count)).astype(f32)} if shares else {})
+        return inputs
+    gates = dict(op="QMoE", k=2, activation_type="swiglu", swiglu_fusion=1, activation_alpha=1.702, activation_beta=1.0,
+                 swiglu_limit=7.0, weights_prepacked=0, tolerances={"atol": 1e-4})
+    for bits in (4, 8):
+        for block in (0, 16):
+            blocks = {"block_size": block} if block else {}
+            for zeros in (False, True):
+                yield dict(name=f"quantized_experts_{bits}_{block}_{'zeros' if zeros else 'plain'}", expert_weight_bits=bits,
+                           inputs=mixture(bits=bits, block=block, zeros=zeros), **blocks, **gates)
+    yield dict(name="quantized_experts_token", inputs=mixture(1, 8), block_size=16, normalize_routing_weights=1, **gates)
+    yield dict(name="quantized_experts_shares", inputs=mixture(shares=True, biased=False), block_size=16,
+               normalize_routing_weights=1, **gates)
+
+
 def hashes():
     keys = lambda kind: lambda rng: {"x": rng.integers(0, 100, (2, 3)).astype(kind)}
     for kind in (np.int32, np.int64, np.uint32, np.uint64, np.float32, np.float64):
@@ -270,5 +302,6 @@ def of_first_versions():
 
 
 def cases():
-    for family in (activations, products, convolutions, normalizations, quantized_embeddings, shapes, experts, hashes, regions, of_first_versions):
+    for family in (activations, products, convolutions, normalizations, quantized_embeddings, shapes, experts, quantized_experts, hashes,
+                   regions, of_first_versions):
         yield from family()

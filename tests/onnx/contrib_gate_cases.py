@@ -84,6 +84,25 @@ def rotaries():
                mrope_section=[1, 2, 1], interleaved=1)
 
 
+def tokens_behind_others():
+    """One token of 2 sequences with 3 heads of 4, 5 tokens behind it in a buffer with room for 8."""
+    outputs = ("y", "keys", "values")
+    names = ("q", "k", "v", "mask", "scores", "past_k", "past_v", "length", "beams", "beam", "bias")
+
+    def given(rng, **more):
+        values = dict.fromkeys(names) | {"q": floats(rng, 2, 1, 12), "k": floats(rng, 2, 1, 12), "v": floats(rng, 2, 1, 12)}
+        values |= {"past_k": floats(rng, 2, 3, 8, 4), "past_v": floats(rng, 2, 3, 8, 4), "length": np.array([5], np.int32)}
+        return values | {name: more[name](rng) for name in more}
+    mask = lambda rng: np.array([[1, 1, 0, 1, 1, 1], [0, 1, 1, 1, 1, 1]], np.int32)
+    cases = {"plain": {}, "mask": dict(mask=mask), "bias": dict(bias=lambda rng: floats(rng, 36))}
+    for name, more in cases.items():
+        yield dict(name=f"token_attention_{name}", op="DecoderMaskedMultiHeadAttention", num_heads=3, outputs=outputs,
+                   past_present_share_buffer=1, inputs=lambda rng, more=more: given(rng, **more), tolerances={"atol": 1e-5})
+    yield dict(name="token_attention_cross", op="DecoderMaskedMultiHeadAttention", num_heads=3, tolerances={"atol": 1e-5},
+               inputs=lambda rng: dict.fromkeys(names[:7]) | {"q": floats(rng, 2, 1, 12), "k": floats(rng, 2, 3, 7, 4),
+                                                              "v": floats(rng, 2, 3, 7, 4)})
+
+
 def cases():
-    for family in (norms, gates, delta_nets, rotaries):
+    for family in (norms, gates, delta_nets, rotaries, tokens_behind_others):
         yield from family()

@@ -111,6 +111,9 @@ def products():
                     "a_zero": np.array(120, u8), "b_zero": np.full(5, 130, u8) if columns else np.array(128, u8),
                     "bias": floats(rng, 5)}
         return make
+    yield dict(name="matmul_integer_16", op="MatMulInteger16",
+               inputs=lambda rng: {"a": rng.integers(-3000, 3000, (3, 20)).astype(np.int16),
+                                   "b": rng.integers(-3000, 3000, (20, 5)).astype(np.int16)})
     yield dict(name="matmul_integer_to_float", op="MatMulIntegerToFloat", inputs=to_float(False), tolerances={"atol": 1e-5})
     yield dict(name="matmul_integer_to_float_columns", op="MatMulIntegerToFloat", inputs=to_float(True),
                tolerances={"atol": 1e-5})

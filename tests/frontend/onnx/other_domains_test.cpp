@@ -154,8 +154,8 @@ TEST(OtherDomainsTest, RefusesByNameWhatItDoesNotServe) {
       .bytes("b", {4, 1, 16});
   EXPECT_THAT(bits.integer("K", 32).integer("N", 4).integer("block_size", 32).refusal(),
               HasSubstr("'g_idx'"));
-  EXPECT_THAT(OneNode(microsoft, "QMoE", {"x"}).input("x", {1}).refusal(),
-              HasSubstr("'QMoE' of domain 'com.microsoft'"));
+  EXPECT_THAT(OneNode(microsoft, "PagedAttention", {"x"}).input("x", {1}).refusal(),
+              HasSubstr("'PagedAttention' of domain 'com.microsoft'"));
   EXPECT_THAT(OneNode("com.microsoft.nchwc", "Conv", {"x"}).input("x", {1}).refusal(),
               HasSubstr("saved this model for one machine"));
 }
