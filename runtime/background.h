@@ -48,6 +48,10 @@ class Background {
   [[nodiscard]] bool is_ready() const {  ///< or has failed
     return making_->done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
+  /// Until it is ready; returns at once in a child made by fork.
+  void wait() const {
+    if (is_mine()) making_->done.wait();
+  }
   /// Waits. Throws what `make` threw, every time, and UsageError in a child made by fork. REQUIRES that it was not taken.
   [[nodiscard]] Result take() {
     if (!is_ready() && !is_mine())

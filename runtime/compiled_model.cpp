@@ -24,7 +24,14 @@ template <typename Inputs>
 auto CompiledModel::Rep::run(const Inputs& inputs) {
   const OneRun only(busy_);
   if (!is_ready()) return evaluate(*first_, inputs);
-  return run_built(family().of(inputs), inputs);
+  Family& programs = family();
+  if (evaluation_ == nullptr) return run_built(programs.of(inputs), inputs);
+  Built* built = programs.compiled_of(inputs);
+  return built == nullptr ? evaluation_->run(inputs) : run_built(*built, inputs);
+}
+
+void CompiledModel::Rep::wait() {
+  family().wait();
 }
 
 std::vector<Tensor> CompiledModel::Rep::run_tensors(const std::vector<Tensor>& inputs) {
@@ -39,6 +46,7 @@ Family& CompiledModel::Rep::family() {
   if (first_ != nullptr) {
     family_ = first_->take();
     first_answer_seconds_ = first_->report().first_answer_seconds;
+    if (!first_->sizes().are_fixed()) evaluation_ = first_->take_evaluation();
     first_.reset();
   }
   return *family_;

@@ -12,7 +12,9 @@ namespace sylvite {
 
 struct CompiledModel::Rep {
  public:
-  explicit Rep(Family ready) : family_(std::move(ready)) {}
+  /// With an evaluation, runs at sizes whose kernels are not compiled yet do not wait for them.
+  explicit Rep(Family ready, std::unique_ptr<OpenEvaluation> evaluation = nullptr)
+      : family_(std::move(ready)), evaluation_(std::move(evaluation)) {}
   explicit Rep(std::unique_ptr<FirstAnswers> first) : first_(std::move(first)) {}
 
   [[nodiscard]] std::vector<Tensor> run_tensors(const std::vector<Tensor>& inputs);
@@ -20,6 +22,8 @@ struct CompiledModel::Rep {
 
   /// Waits until it is ready; throws what making it throws.
   [[nodiscard]] Family& family();
+  /// The same, and for kernels that are compiled behind runs.
+  void wait();
   [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
 
   [[nodiscard]] const ModelSizes& sizes() const {
@@ -36,6 +40,7 @@ struct CompiledModel::Rep {
 
   std::optional<Family> family_;         ///< once it is ready and was asked for
   std::unique_ptr<FirstAnswers> first_;  ///< until then
+  std::unique_ptr<OpenEvaluation> evaluation_;
   double first_answer_seconds_ = 0;
   CompileReport report_;  ///< the family's, with what was before it
   std::atomic_flag busy_;

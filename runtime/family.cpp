@@ -9,8 +9,10 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
+#include "runtime/background.h"
 #include "runtime/build.h"
 #include "runtime/equal_weights.h"
+#include "runtime/evaluated.h"
 #include "runtime/input_sizes.h"
 #include "runtime/report.h"
 #include "runtime/sizes_ahead.h"
@@ -21,6 +23,12 @@ namespace {
 struct Member {
   Built built;
   std::int64_t last_used = 0;
+};
+
+/// Kernels for other sizes, compiled while the model runs.
+struct Behind {
+  Imported imported;
+  Chosen chosen;
 };
 
 }  // namespace
@@ -39,6 +47,8 @@ struct Family::Rep {
   void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
   int compile_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
   int try_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
+  void note_kernels(const Imported& imported, const Chosen& chosen);
+  [[nodiscard]] bool is_compiling();
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -50,6 +60,7 @@ struct Family::Rep {
   std::unordered_map<std::string, Choice>
       choices;    ///< of programs that were imported, by the texts of kernels
   Objects ahead;  ///< of sizes that had no program when they were compiled
+  std::unique_ptr<Background<Behind>> behind;
   Member* latest = nullptr;
   Sizes latest_sizes;
   std::int64_t clock = 0;
@@ -100,15 +111,30 @@ int Family::Rep::compile_kernels(const OpenModel& open, const Sizes& sizes, int 
   Chosen chosen = choose_known(imported);
   if (missing_objects(imported, chosen, relatives()) > most) return 0;
   get_objects(imported, chosen, stop, relatives());
+  note_kernels(imported, chosen);
+  log_line(LogLevel::info, "sizes: {} kernels ahead of {}, {:.2f} s", chosen.report.compiled,
+           describe(model.parsed.sizes, sizes), steady_seconds() - start);
+  report.ready_seconds += steady_seconds() - start;
+  return chosen.report.compiled;
+}
+
+/// Objects that no program has yet, and what was chosen.
+void Family::Rep::note_kernels(const Imported& imported, const Chosen& chosen) {
   for (const Choice& choice : chosen.choices)
     if (!choice.object.empty()) ahead.emplace(choice.symbol, choice.object);
   note_choices(*imported.plan, chosen.choices);
-  log_line(LogLevel::info, "sizes: {} kernels ahead of {}, {:.2f} s", chosen.report.compiled,
-           describe(model.parsed.sizes, sizes), steady_seconds() - start);
   report.compiled += chosen.report.compiled;
   report.compile_seconds += chosen.report.compile_seconds;
-  report.ready_seconds += steady_seconds() - start;
-  return chosen.report.compiled;
+}
+
+/// Takes what was compiled behind runs, once it is. Throws what compiling threw.
+bool Family::Rep::is_compiling() {
+  if (behind == nullptr) return false;
+  if (!behind->is_ready()) return true;
+  const std::unique_ptr<Background<Behind>> done = std::move(behind);
+  const Behind made = done->take();
+  note_kernels(made.imported, made.chosen);
+  return false;
 }
 
 /// The same, or none where the model cannot be of these sizes.
@@ -225,15 +251,46 @@ void Family::compile_ahead(const std::stop_token& stop) {
   }
 }
 
-Built& Family::at(const Sizes& sizes) {
-  if (rep_->latest != nullptr && sizes == rep_->latest_sizes) return rep_->latest->built;
+/// nullptr where there is none.
+Built* Family::find(const Sizes& sizes) {
+  if (rep_->latest != nullptr && sizes == rep_->latest_sizes) return &rep_->latest->built;
   const auto found = rep_->members.find(sizes);
-  if (found != rep_->members.end()) {
-    rep_->latest = found->second.get();
-    rep_->latest_sizes = sizes;
-    rep_->latest->last_used = ++rep_->clock;
-    return rep_->latest->built;
-  }
+  if (found == rep_->members.end()) return nullptr;
+  rep_->latest = found->second.get();
+  rep_->latest_sizes = sizes;
+  rep_->latest->last_used = ++rep_->clock;
+  return &rep_->latest->built;
+}
+
+Built* Family::compiled_at(const Sizes& sizes) {
+  if (Built* found = find(sizes)) return found;
+  if (rep_->is_compiling()) return nullptr;
+  OpenModel quiet = rep_->model;
+  quiet.setup = without_tuning(quiet.setup);
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
+  const Sizes wanted = sizes;
+  if (Built* known = rep_->add_known(quiet, wanted)) return known;
+  Imported imported = bind_sizes(quiet, wanted);
+  Chosen chosen = choose_known(imported);
+  if (missing_objects(imported, chosen, rep_->relatives()) == 0 || !refuse_evaluation(imported).empty())
+    return &add(imported, [&](const Imported&) { return chosen; });
+  log_line(LogLevel::info, "sizes: kernels for {} are compiled behind runs", describe(this->sizes(), wanted));
+  const auto given = std::make_shared<Behind>(Behind{std::move(imported), std::move(chosen)});
+  rep_->behind = std::make_unique<Background<Behind>>([given](const std::stop_token& stop) {
+    get_objects(given->imported, given->chosen, stop);
+    return std::move(*given);
+  });
+  return nullptr;
+}
+
+void Family::wait() {
+  if (rep_->behind == nullptr) return;
+  rep_->behind->wait();
+  (void)rep_->is_compiling();
+}
+
+Built& Family::at(const Sizes& sizes) {
+  if (Built* found = find(sizes)) return *found;
   const double start = steady_seconds();
   OpenModel quiet = rep_->model;
   quiet.setup = without_tuning(quiet.setup);
@@ -257,6 +314,14 @@ Built& Family::of(const std::vector<HostValue>& inputs) {
 
 Built& Family::of(const std::vector<DeviceTensor>& inputs) {
   return sizes().are_fixed() ? latest() : at(rep_->with_length(rep_->given.of(inputs)));
+}
+
+Built* Family::compiled_of(const std::vector<Tensor>& inputs) {
+  return sizes().are_fixed() ? &latest() : compiled_at(rep_->with_length(rep_->given.of(inputs)));
+}
+
+Built* Family::compiled_of(const std::vector<HostValue>& inputs) {
+  return sizes().are_fixed() ? &latest() : compiled_at(rep_->with_length(rep_->given.of(inputs)));
 }
 
 Built& Family::latest() {

@@ -42,6 +42,12 @@ class Family {
   [[nodiscard]] Built& of(const std::vector<Tensor>& inputs);
   [[nodiscard]] Built& of(const std::vector<HostValue>& inputs);
   [[nodiscard]] Built& of(const std::vector<DeviceTensor>& inputs);
+  /// The same where no kernel is to be compiled for it, or where the model cannot be evaluated meanwhile; else nullptr, and
+  /// a thread of low priority compiles them.
+  [[nodiscard]] Built* compiled_of(const std::vector<Tensor>& inputs);
+  [[nodiscard]] Built* compiled_of(const std::vector<HostValue>& inputs);
+  /// Until that thread is done.
+  void wait();
   /// The one that was used last. REQUIRES one.
   [[nodiscard]] Built& latest();
   [[nodiscard]] const Built& latest() const;
@@ -56,6 +62,9 @@ class Family {
   [[nodiscard]] const CompileReport& report() const;
 
  private:
+  [[nodiscard]] Built* find(const Sizes& sizes);
+  [[nodiscard]] Built* compiled_at(const Sizes& sizes);
+
   struct Rep;
   std::unique_ptr<Rep> rep_;
 };

@@ -2,15 +2,13 @@
 // Answers before programs are ready: runs are evaluated while another thread compiles.
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <stop_token>
 #include <vector>
 
 #include "runtime/background.h"
-#include "runtime/evaluated.h"
 #include "runtime/family.h"
-#include "runtime/input_sizes.h"
+#include "runtime/open_evaluation.h"
 
 namespace sylvite {
 
@@ -31,20 +29,19 @@ class FirstAnswers {
 
   [[nodiscard]] bool is_ready() const { return family_.is_ready(); }
   [[nodiscard]] Family take() { return family_.take(); }  ///< as Background's
+  /// What runs are evaluated by. REQUIRES that no run follows.
+  [[nodiscard]] std::unique_ptr<OpenEvaluation> take_evaluation() { return std::move(evaluation_); }
 
-  [[nodiscard]] const ModelSizes& sizes() const { return model_.parsed.sizes; }
+  [[nodiscard]] const ModelSizes& sizes() const { return evaluation_->sizes(); }
   [[nodiscard]] const Plan& plan() const { return *plan_; }  ///< at the first sizes
   [[nodiscard]] const HostPart* host() const { return host_.get(); }
   [[nodiscard]] const CompileReport& report() const { return report_; }  ///< so far
 
  private:
-  const Evaluated& at(const Sizes& sizes);
-  template <typename Inputs, typename Run>
-  auto answer(const Inputs& inputs, const Run& run);
+  template <typename Inputs>
+  auto answer(const Inputs& inputs);
 
-  OpenModel model_;  ///< without its menu, which the thread uses
-  InputSizes given_;
-  std::map<Sizes, Evaluated> evaluated_;
+  std::unique_ptr<OpenEvaluation> evaluation_;
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<const HostPart> host_;
   CompileReport report_;

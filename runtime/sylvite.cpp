@@ -33,7 +33,11 @@ CompiledModel answer_first(const OpenModel& model, const Imported& imported, dou
   if (!refusal.empty())
     log_line(LogLevel::info, "compile.first_answer = fast: the first run waits for the program: {}", refusal);
   Chosen chosen = choose_candidates(imported);
-  if (!refusal.empty() || missing_objects(imported, chosen) == 0) return ready(make(chosen, {}));
+  if (!refusal.empty()) return ready(make(chosen, {}));
+  if (missing_objects(imported, chosen) == 0)
+    return CompiledModel(std::make_unique<CompiledModel::Rep>(
+        make(chosen, {}),
+        model.parsed.sizes.are_fixed() ? nullptr : std::make_unique<OpenEvaluation>(model, imported)));
   auto first = std::make_unique<FirstAnswers>(
       model, imported, steady_seconds() - start,
       [make, chosen = std::move(chosen)](const std::stop_token& stop) { return make(chosen, stop); });
@@ -152,7 +156,7 @@ bool CompiledModel::is_ready() const {
 }
 
 void CompiledModel::wait() {
-  (void)rep_->family();
+  rep_->wait();
 }
 
 std::vector<std::string> CompiledModel::input_names() const {

@@ -176,6 +176,25 @@ TEST_F(FamilyTest, RunsAtAnySizeAreEvaluatedUntilProgramsAreReady) {
   EXPECT_EQ(again.report().compiled, 0) << "all is in the cache";
 }
 
+/// With fast first answers, at sizes that come later, too.
+TEST_F(FamilyTest, RunsAtNewSizesDoNotWaitForKernels) {
+  CompiledModel model = compiled("batch=1..64,sequence=1..512@16",
+                                 {{"compile.first_answer", "fast"}, {"compile.kernels_ahead", "off"}});
+  model.wait();
+  const int at_load = model.report().compiled;
+  EXPECT_EQ(model.report().programs, 1);
+  expect_right(model, 64, 64);
+  EXPECT_EQ(model.report().programs, 1) << "it was evaluated";
+  expect_right(model, 3, 9);
+  expect_right(model, 1, 16);
+  model.wait();
+  EXPECT_GT(model.report().compiled, at_load);
+  const int compiled_behind = model.report().compiled;
+  expect_right(model, 64, 64);
+  EXPECT_GE(model.report().programs, 2);
+  EXPECT_EQ(model.report().compiled, compiled_behind);
+}
+
 TEST_F(FamilyTest, SharesWeightsAndMemoryOfIntermediateValues) {
   constexpr std::int64_t weight_bytes = 2 * width * 8 * width * 4;
   for (const char* precision : {"f32", "int8-dynamic"}) {
