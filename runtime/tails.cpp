@@ -29,11 +29,14 @@ std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const Par
     found = members_.emplace(tail, std::move(member)).first;
   }
   Member& member = *found->second;
+  const bool waits = setup_->config.first_answer == FirstAnswer::best;
   if (!member.family) {
-    if (setup_->config.first_answer != FirstAnswer::best && !member.making.is_ready()) return std::nullopt;
+    if (!waits && !member.making.is_ready()) return std::nullopt;
     member.family = member.making.take();
   }
-  return run_values(member.family->of(inputs), inputs);
+  Built* built = waits ? &member.family->of(inputs) : member.family->compiled_of(inputs);
+  if (built == nullptr) return std::nullopt;
+  return run_values(*built, inputs);
 }
 
 }  // namespace sylvite

@@ -20,8 +20,8 @@ class Tails {
   Tails(const Tails&) = delete;
   Tails& operator=(const Tails&) = delete;
 
-  /// The tail's outputs. What it needs is compiled when it is first run, by a thread of its own: stored winners where there are
-  /// any, else heuristics. There are no outputs until it is ready, but with compile.first_answer = best, which waits. Throws
+  /// The tail's outputs. What it needs is compiled when it is first run, or at sizes that need other kernels, by a thread of its
+  /// own: stored winners where there are any, else heuristics. There are no outputs until it is ready, but with compile.first_answer = best, which waits. Throws
   /// what compiling and running throw.
   [[nodiscard]] std::optional<std::vector<HostValue>> run(const std::shared_ptr<const ParsedModel>& tail,
                                                           const std::vector<HostValue>& inputs);
