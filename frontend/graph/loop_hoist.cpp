@@ -77,8 +77,12 @@ class Hoist {
     const Sym* first = find(node.inputs[0]);
     if (node.op == Op::gather) {
       const Sym* indices = find(node.inputs[1]);
-      if (first != nullptr || indices == nullptr || node.attributes.integer("axis") != 0) return std::nullopt;
-      return gather({builder_, node.inputs[0]}, *indices, 0);
+      if (first != nullptr || indices == nullptr) return std::nullopt;
+      const auto axis = static_cast<int>(node.attributes.integer("axis"));
+      const Sym items = gather({builder_, node.inputs[0]}, *indices, axis);
+      std::vector<std::int64_t> perm = all_axes(items.rank());
+      std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
+      return transpose(items, perm);
     }
     if (node.op == Op::reshape) {
       dims.insert(dims.begin(), trips_);

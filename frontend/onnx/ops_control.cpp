@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/graph/loop_builder.h"
 #include "frontend/onnx/loop_ends.h"
+#include "frontend/onnx/loop_lists.h"
 #include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/ops.h"
 
@@ -111,14 +112,17 @@ std::vector<Sym> joined(std::vector<Sym> states, const std::vector<Sym>& slices)
   return states;
 }
 
-/// The states of a loop of the graph, which are tensors: those that a run changes, those of which every value is known, and
-/// those that stay as they are.
+/// The states of a loop of the graph, which are tensors: those that a run changes, those of which every value is known, those
+/// that stay as they are, and lists that grow.
 struct LoopStates {
   std::vector<OnnxBinding> given;
   std::vector<std::optional<Tensor>> known;  ///< [trips + 1, ...]
   std::vector<bool> is_unchanged;
+  std::vector<bool> is_appended;  ///< a list: what a trip appends is stacked
 
-  [[nodiscard]] bool is_carried(std::size_t i) const { return !is_unchanged[i] && !known[i]; }
+  [[nodiscard]] bool is_carried(std::size_t i) const {
+    return !is_unchanged[i] && !known[i] && !is_appended[i];
+  }
 };
 
 LoopSpec loop_spec(ImportContext& c, std::int64_t trips, const LoopStates& states) {
@@ -139,27 +143,36 @@ std::vector<OnnxBinding> trip_arguments(ImportContext& c, const LoopStates& stat
                                      OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
   auto state = trip.states.begin();
   auto slice = trip.slices.begin() + 1;
+  OnnxBinding empty_list;
+  empty_list.sequence = std::make_shared<const std::vector<ValueId>>();
   for (std::size_t i = 0; i < states.given.size(); ++i)
-    arguments.push_back(states.is_unchanged[i]
-                            ? states.given[i]
-                            : OnnxBinding::of((states.known[i] ? *slice++ : *state++).id()));
+    if (states.is_appended[i])
+      arguments.push_back(empty_list);
+    else if (states.is_unchanged[i])
+      arguments.push_back(states.given[i]);
+    else
+      arguments.push_back(OnnxBinding::of((states.known[i] ? *slice++ : *state++).id()));
   return arguments;
 }
 
 void write_loop(ImportContext& c, const LoopStates& states, std::int64_t trips, const TripValues& results) {
   auto state = results.states.begin();
   const auto count = static_cast<int>(states.given.size());
+  auto appended = results.slices.end() - std::ranges::count(states.is_appended, true);
+  const auto scans = appended - results.slices.begin();
   for (int i = 0; i < count; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    if (states.is_unchanged[at])
+    if (states.is_appended[at])
+      c.output_binding(i, with_appended(states.given[at], *appended++));
+    else if (states.is_unchanged[at])
       c.output_binding(i, states.given[at]);
     else if (states.known[at])
       c.output(i, squeeze(slice(c.builder().constant(*states.known[at]), 0, trips, trips + 1), {0}));
     else
       c.output(i, *state++);
   }
-  for (std::size_t i = 0; i < results.slices.size(); ++i)
-    c.output(count + static_cast<int>(i), results.slices[i]);
+  for (std::ptrdiff_t i = 0; i < scans; ++i)
+    c.output(count + static_cast<int>(i), results.slices[static_cast<std::size_t>(i)]);
 }
 
 /// True when the loop is one of the graph, and its results are written: its trips are known, and what it carries are
@@ -167,10 +180,13 @@ void write_loop(ImportContext& c, const LoopStates& states, std::int64_t trips, 
 bool add_known_loop(ImportContext& c, std::int64_t trips, const std::optional<KnownEnd>& end,
                     const std::vector<OnnxBinding>& given) {
   const onnx::GraphProto& body = c.subgraph("body");
-  LoopStates states{given, {}, unchanged_states(body)};
+  LoopStates states{given, {}, unchanged_states(body), appended_states(body)};
   if (end) states.known = end->states;
   states.known.resize(given.size());
   states.is_unchanged.resize(given.size());
+  states.is_appended.resize(given.size());
+  for (std::size_t i = 0; i < given.size(); ++i)
+    states.is_appended[i] = states.is_appended[i] && given[i].sequence != nullptr;
   for (std::size_t i = 0; i < given.size(); ++i)
     if (states.is_carried(i) && !given[i].is_tensor()) return false;
   if (!may_loop(c.builder(), trips)) return false;
@@ -183,6 +199,8 @@ bool add_known_loop(ImportContext& c, std::int64_t trips, const std::optional<Kn
       if (states.is_carried(i)) left.states.push_back(c.symbol(results[i + 1]));
     for (std::size_t i = given.size() + 1; i < results.size(); ++i)
       left.slices.push_back(c.symbol(results[i]));
+    for (std::size_t i = 0; i < given.size(); ++i)
+      if (states.is_appended[i]) left.slices.emplace_back(c.builder(), results[i + 1].sequence->at(0));
     return left;
   };
   const std::optional<TripValues> results = try_loop(c.builder(), loop_spec(c, trips, states), trip_body);
@@ -391,7 +409,15 @@ void concat_from_sequence(ImportContext& c) {
   std::vector<Sym> values = c.sequence(0);
   if (values.empty()) throw UnsupportedError("the sequence is empty");
   const std::int64_t axis = c.required_integer("axis");
-  if (c.integer("new_axis", 0) != 0) return c.output(stack(values, axis));
+  const bool is_new = c.integer("new_axis", 0) != 0;
+  if (const std::optional<Sym> whole = stacked_values(c.builder(), values)) {
+    const int at = normalize_axis(axis, values[0].rank() + (is_new ? 1 : 0));
+    const Sym moved = move_axis(*whole, 0, at);
+    Dims dims = values[0].dims();
+    if (!is_new) dims[static_cast<std::size_t>(at)] *= whole->dim(0);
+    return c.output(is_new ? moved : reshape(moved, dims));
+  }
+  if (is_new) return c.output(stack(values, axis));
   c.output(concat(values, normalize_axis(axis, values[0].rank())));
 }
 

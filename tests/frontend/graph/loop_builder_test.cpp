@@ -93,9 +93,10 @@ Graph picking_loop(bool is_unrolled) {
   const LoopSpec spec{.trips = 5, .given = {{h}, {builder.integers({4, 0, 3, 3, 1})}}};
   const TripValues results = run_loop(builder, spec, [&](const TripValues& trip) -> TripValues {
     const Sym now = gather(x, trip.slices[0], 0);
+    const Sym column = gather(h, trip.slices[0], 1);
     const Sym turned = reshape(matmul(transpose(reshape(now, {1, 3, 8}), {0, 2, 1}), now), {8, 8});
     const Sym next = apply(Op::tanh, matmul(now, v) + bias + matmul(trip.states[0], w));
-    return {{next}, {next, turned, now * 2.0}};
+    return {{next}, {next, turned, now * 2.0, column}};
   });
   builder.output(results.states[0], "state");
   for (const Sym& slices : results.slices) builder.output(slices, "");

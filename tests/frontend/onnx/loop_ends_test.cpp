@@ -1,4 +1,4 @@
-// Loops that a counter ends: loops of the graph, as those of a number of trips are.
+// Loops that a counter ends, and those that append to lists: loops of the graph, as those of a number of trips are.
 
 #include "frontend/onnx/loop_ends.h"
 
@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "frontend/graph/copy.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
@@ -95,6 +96,53 @@ TEST(LoopEnds, StatesThatNoRunChangesAreNotCarried) {
       *std::ranges::find(model.graph.nodes(), Op::loop, [](const Node& node) { return node.op; });
   EXPECT_EQ(loop.attributes.integer("states"), 1);
   EXPECT_EQ(loop.attributes.integer("trips"), 4);
+}
+
+/// y = y / 2 + x[:, i], each y appended to a list, and the list joined: along a new axis, or the one there is.
+onnx::ModelProto listed(bool is_new_axis, std::int64_t axis) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 40});
+  add_input(graph, "y", {2});
+  add_output(graph, "all");
+  add_integers(graph, "trips", {40});
+  add_floats(graph, "half", {1}, {0.5F});
+  add_node(graph, "SequenceEmpty", {}, {"none"});
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"trips", "", "y", "none"}, {"last", "list"});
+  onnx::GraphProto& body = set_graph(loop, "body");
+  add_input(body, "trip", {}, onnx::TensorProto::INT64);
+  add_input(body, "go", {}, onnx::TensorProto::BOOL);
+  add_input(body, "now", {2});
+  add_input(body, "so_far", {});
+  add_node(body, "Gather", {"x", "trip"}, {"item"});
+  set_integer(*body.mutable_node(0), "axis", 1);
+  add_node(body, "Mul", {"now", "half"}, {"less"});
+  add_node(body, "Add", {"less", "item"}, {"next"});
+  add_node(body, "SequenceInsert", {"so_far", "next"}, {"longer"});
+  add_node(body, "Identity", {"go"}, {"goes_on"});
+  for (const char* name : {"goes_on", "next", "longer"}) body.add_output()->set_name(name);
+  onnx::NodeProto& join = add_node(graph, "ConcatFromSequence", {"list"}, {"all"});
+  set_integer(join, "axis", axis);
+  set_integer(join, "new_axis", is_new_axis ? 1 : 0);
+  return model;
+}
+
+TEST(LoopEnds, WhatIsAppendedToAListIsStacked) {
+  Tensor x(DType::f32, {2, 40});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i % 7));
+  for (const auto& [is_new_axis, axis] : {std::pair{true, 0}, {true, 1}, {false, 0}}) {
+    const ImportedModel model = imported(listed(is_new_axis, axis));
+    EXPECT_EQ(count_loops(model), 1);
+    EXPECT_LT(without_dead_nodes(model.graph).nodes().size(), 8U);
+    const Tensor all = interpret(model.graph, std::vector<Tensor>{x, floats({2}, {8, -8})}).at(0);
+    EXPECT_EQ(all.dims(), is_new_axis ? (axis == 0 ? Dims{40, 2} : Dims{2, 40}) : Dims{80});
+    double now[] = {8, -8};
+    for (std::int64_t i = 0; i < 40; ++i)
+      for (std::int64_t row = 0; row < 2; ++row) {
+        now[row] = now[row] / 2 + x.as_double(row * 40 + i);
+        EXPECT_NEAR(all.as_double(axis == 1 ? row * 40 + i : i * 2 + row), now[row], 1e-5);
+      }
+  }
 }
 
 TEST(LoopEnds, ALimitThatARunGivesIsNoKnownEnd) {
