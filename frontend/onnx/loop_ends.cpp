@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_steps = 1 << 19;     ///< operations that are evaluated
+constexpr std::int64_t work_of_step = 64;        ///< of evaluating an operation, in scalar steps
 constexpr std::int64_t most_elements = 1 << 12;  ///< of a value that one of them gives
 constexpr std::int64_t largest_state = 16;       ///< elements
 
@@ -134,14 +134,23 @@ Tensor stacked(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-/// The trips one after the other: the values of the states before each one and after the last.
-std::optional<std::vector<std::vector<Tensor>>> run_trips(const OutlinedBody& body, std::vector<Tensor> given,
+/// In scalar steps.
+std::int64_t work_of_trip(const Graph& body) {
+  std::int64_t work = work_of_step;
+  for (const Value& value : body.values()) work += work_of_step + value.type.element_count();
+  return work;
+}
+
+/// The trips one after the other: the values of the states before each one and after the last. Throws UnsupportedError when
+/// they are more than the builder's budget allows for.
+std::optional<std::vector<std::vector<Tensor>>> run_trips(GraphBuilder& builder, const OutlinedBody& body,
+                                                          std::vector<Tensor> given,
                                                           const std::vector<Tensor>& captured,
                                                           std::int64_t most) {
-  const auto steps = static_cast<std::int64_t>(body.graph.nodes().size()) + 1;
+  const std::int64_t work = work_of_trip(body.graph);
   std::vector<std::vector<Tensor>> history(given.size() - 1);
   for (std::int64_t trip = 0; trip < most; ++trip) {
-    if (trip * steps > most_steps) return std::nullopt;
+    builder.charge(0, work);
     given[0] = Tensor::scalar_i64(trip);
     for (std::size_t i = 0; i < history.size(); ++i) history[i].push_back(given[i + 1]);
     std::vector<Tensor> inputs = given;
@@ -169,7 +178,8 @@ std::optional<KnownEnd> count_trips(ImportContext& c, const ConditionPart& part,
     if (!known) return std::nullopt;
     captured.push_back(*known);
   }
-  const std::optional<std::vector<std::vector<Tensor>>> history = run_trips(body, first, captured, most);
+  const std::optional<std::vector<std::vector<Tensor>>> history =
+      run_trips(c.builder(), body, first, captured, most);
   if (!history) return std::nullopt;
   KnownEnd end{static_cast<std::int64_t>(history->at(0).size()) - 1, {}};
   end.states.resize(states.size());
