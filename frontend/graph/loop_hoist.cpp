@@ -8,7 +8,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 26;  ///< of all trips of one value
+constexpr std::int64_t most_elements = std::int64_t{1} << 24;  ///< of all trips of one value
 
 class Hoist {
  public:
