@@ -20,6 +20,7 @@ namespace sylvite {
 [[nodiscard]] Graph simplify_views(const Graph& graph);
 [[nodiscard]] Graph common_subexpressions(const Graph& graph);
 [[nodiscard]] Graph simplify_algebra(const Graph& graph);
+[[nodiscard]] Graph place_ranges(const Graph& graph);
 [[nodiscard]] Graph fold_batch_norm(const Graph& graph);
 [[nodiscard]] Graph fold_conv_bias(const Graph& graph);
 [[nodiscard]] Graph drop_padded_taps(const Graph& graph, bool open_sizes);
