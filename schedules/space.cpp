@@ -63,6 +63,7 @@ const std::vector<Space>& gpu_space_table() {
       gpu_tiles_space,
       cudnn_space,
       cuda_scatter_rows_space,
+      cuda_place_space,
       cuda_top_k_space,
       cuda_concat_space,
       cuda_transpose_space,

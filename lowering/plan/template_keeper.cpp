@@ -23,8 +23,8 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
   if (!options_.refuse_template || anchor == no_node) return false;
   const Node& node = graph_.node(anchor);
   return has_trait(node.op, OpTrait::matmul) || has_trait(node.op, OpTrait::convolution) ||
-         has_trait(node.op, OpTrait::attention) || node.op == Op::max_pool_gradient ||
-         norms_short_rows(graph_, node);
+         has_trait(node.op, OpTrait::attention) || has_trait(node.op, OpTrait::scatter) ||
+         node.op == Op::max_pool_gradient || norms_short_rows(graph_, node);
 }
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {

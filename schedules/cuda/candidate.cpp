@@ -43,6 +43,7 @@ constexpr TemplateRow templates[] = {
     {cuda_row_folds_form, cuda_row_folds_template},
     {cuda_columns_form, cuda_columns_template},
     {cuda_pool_gradient_form, cuda_pool_gradient_template},
+    {cuda_place_form, cuda_place_template},
     {cuda_scatter_rows_form, cuda_scatter_rows_template},
     {cuda_top_k_form, cuda_top_k_template},
     {cuda_transpose_form, cuda_transpose_template},

@@ -25,6 +25,7 @@ extern const Space cuda_norm_space;
 extern const Space cuda_row_folds_space;
 extern const Space cuda_columns_space;
 extern const Space cuda_pool_gradient_space;
+extern const Space cuda_place_space;
 extern const Space cuda_scatter_rows_space;
 extern const Space cuda_top_k_space;
 extern const Space cuda_transpose_space;

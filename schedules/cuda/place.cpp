@@ -1,0 +1,150 @@
+#include "schedules/cuda/place.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
+
+/// Is it a value of zeros that the kernel makes itself?
+bool is_zeros(const Graph& body, ValueId id) {
+  const Node* view = producer_if(body, id, Op::broadcast_to);
+  return view != nullptr && scalar_constant(body, view->inputs[0]) == 0.0;
+}
+
+void read_elements(const Graph& body, const Node& node, CudaPlaceProblem& problem) {
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const Dims dims = body.type(node.inputs[0]).dims(), counts = body.type(node.inputs[1]).dims();
+  std::size_t first = 0;  // dims ahead of it are batches
+  while (first < axis && counts[first] == dims[first]) ++first;
+  problem.batches = product(dims, 0, first);
+  problem.places = product(dims, first, dims.size());
+  problem.updates = product(counts, first, counts.size());
+  const Dims strides = dense_strides(dims);
+  problem.extents = {dims[axis]};
+  problem.strides = {strides[axis]};
+  for (std::size_t d = dims.size(); d-- > first;) {
+    problem.counts.push_back(counts[d]);
+    problem.steps.push_back(d == axis ? 0 : strides[d]);
+  }
+}
+
+void read_tuples(const Graph& body, const Node& node, CudaPlaceProblem& problem) {
+  const Dims dims = body.type(node.inputs[0]).dims(), tuples = body.type(node.inputs[1]).dims();
+  const auto size = static_cast<std::size_t>(tuples.back());
+  problem.places = product(dims, 0, size);
+  problem.columns = product(dims, size, dims.size());
+  problem.updates = product(tuples, 0, tuples.size() - 1);
+  problem.indices_of_update = tuples.back();
+  problem.extents.assign(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size));
+  problem.strides = dense_strides(problem.extents);
+}
+
+/// The function place_of of the template's text.
+std::string place_text(const CudaPlaceProblem& problem) {
+  std::string text = "DEVICE int place_of(const Index* indices, int i) {\n  int place = 0;\n";
+  for (std::size_t c = 0; c < problem.extents.size(); ++c)
+    text += fmt::format("  place += settled(indices[(long long)i * INDICES + {}], {}) * {};\n", c,
+                        problem.extents[c], problem.strides[c]);
+  for (std::size_t d = 0; d < problem.counts.size(); ++d) {
+    if (problem.steps[d] != 0)
+      text += fmt::format("  place += i % {} * {};\n", problem.counts[d], problem.steps[d]);
+    if (d + 1 < problem.counts.size()) text += fmt::format("  i /= {};\n", problem.counts[d]);
+  }
+  return text + "  return place;\n}\n";
+}
+
+/// An unsigned integer that is as wide.
+const char* word_of(DType dtype) {
+  switch (dtype_size(dtype)) {
+    case 1:
+      return "u8";
+    case 2:
+      return "u16";
+    case 4:
+      return "u32";
+    default:
+      return "u64";
+  }
+}
+
+}  // namespace
+
+Reading<CudaPlaceProblem> read_cuda_place(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().empty() || body.outputs.size() != 1) return {{}, "it is more than a scatter"};
+  const Node& node = body.nodes().back();
+  const bool by_elements = node.op == Op::scatter_elements;
+  if ((!by_elements && node.op != Op::scatter_nd) || node.outputs[0] != body.outputs[0])
+    return {{}, "it is more than a scatter"};
+  if (node.attributes.string("reduction") != "none") return {{}, "it does not replace"};
+  CudaPlaceProblem problem;
+  problem.onto_zeros = is_zeros(body, node.inputs[0]);
+  if (body.nodes().size() != (problem.onto_zeros ? 2U : 1U)) return {{}, "it is more than a scatter"};
+  const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
+                   &updates = body.type(node.inputs[2]);
+  problem.element = x.dtype;
+  problem.index = indices.dtype;
+  problem.x = body_input_number(body, node.inputs[0]);
+  problem.indices = body_input_number(body, node.inputs[1]);
+  problem.updates_argument = body_input_number(body, node.inputs[2]);
+  problem.out = static_cast<int>(body.inputs.size());
+  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
+    return {problem, "its indices are neither i32 nor i64"};
+  for (const TensorType* type : {&x, &indices, &updates}) {
+    if (type->layout.channel_block != 0) return {problem, "channels lie in blocks"};
+    if (type->element_count() == 0) return {problem, "it is empty"};
+    if (type->element_count() > most_extent) return {problem, "the extents are large"};
+  }
+  if ((problem.x < 0 && !problem.onto_zeros) || problem.indices < 0 || problem.updates_argument < 0)
+    return {problem, "an operand is computed"};
+  by_elements ? read_elements(body, node, problem) : read_tuples(body, node, problem);
+  return {problem, ""};
+}
+
+std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem) {
+  // As many blocks as fill a card, or as few as shared memory allows where there are many: each reads all indices.
+  constexpr std::int64_t enough_blocks = 264, least = 64, most = 24 << 10;
+  const std::int64_t whole = problem.batches * problem.places;
+  std::vector<CudaPlaceChoice> choices;
+  for (const std::int64_t blocks : {enough_blocks, enough_blocks / 2, 4 * enough_blocks}) {
+    const std::int64_t own = std::clamp(ceil_div(whole, blocks), least, most);
+    const CudaPlaceChoice choice{static_cast<int>(std::min(own, problem.places))};
+    if (std::ranges::find(choices, choice) == choices.end()) choices.push_back(choice);
+  }
+  return choices;
+}
+
+CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceChoice& choice) {
+  constexpr int threads = 512;
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  launch.entry = fmt::format("place_{}_{}of{}", dtype_name(problem.element), problem.updates, problem.places);
+  result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
+  result.source.text += fmt::format(
+      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {};\n"
+      "constexpr bool ONTO_ZEROS = {};\ntypedef {} Index;\ntypedef {} Element;\n"
+      "struct Arguments {{\n  Element* out;\n  const Element* x;\n  const Index* indices;\n"
+      "  const Element* updates;\n}};\n{}{}",
+      problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own,
+      problem.onto_zeros, problem.index == DType::i64 ? "long long" : "int", word_of(problem.element),
+      embedded::cuda_place, place_text(problem));
+  launch.shape.grid[0] = static_cast<unsigned>(
+      problem.batches * ceil_div(problem.places, static_cast<std::int64_t>(choice.own)));
+  launch.shape.block[0] = threads;
+  launch.shape.shared_bytes = static_cast<unsigned>(4 * choice.own);
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out, problem.x, problem.indices, problem.updates_argument};
+  return result;
+}
+
+}  // namespace sylvite
