@@ -41,6 +41,7 @@ struct Family::Rep {
   [[nodiscard]] Built* add_known(const OpenModel& open, const Sizes& sizes);
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
+  Built& build(const Imported& imported, const Chooser& choose, const std::stop_token& stop);
   void forget_oldest();
   void count(const Sizes& sizes);
   void count_bytes();
@@ -93,7 +94,12 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
   if (!std::ranges::all_of(imported->plan->kernels, is_chosen)) return nullptr;
   Chosen chosen = choose_each(*imported, [&](const Kernel& kernel) { return choices.at(kernel.text); });
-  return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
+  try {
+    return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
+  } catch (const CompileError& error) {
+    log_line(LogLevel::info, "sizes: {}", error.what());
+    return nullptr;
+  }
 }
 
 void Family::Rep::note_choices(const Plan& plan, const std::vector<Choice>& chosen) {
@@ -218,12 +224,25 @@ const Sizes& Family::Rep::with_length(const Sizes& read) {
   return of_run;
 }
 
-Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
+Built& Family::Rep::build(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
   Imported shared = imported;
-  shared.plan = rep_->with_known_weights(imported.plan);
-  Built& built = rep_->keep(imported.sizes, build_program(shared, choose(shared), rep_->relatives(), stop));
-  rep_->note_choices(built.program.plan(), built.choices);
+  shared.plan = with_known_weights(imported.plan);
+  Built& built = keep(imported.sizes, build_program(shared, choose(shared), relatives(), stop));
+  note_choices(built.program.plan(), built.choices);
   return built;
+}
+
+/// Where a kernel for many sizes does not compile in any way, those for these sizes alone serve.
+Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
+  try {
+    return rep_->build(imported, choose, stop);
+  } catch (const CompileError& error) {
+    if (imported.for_sizes == nullptr || imported.setup->lock != nullptr) throw;
+    log_line(LogLevel::warning, "{}; kernels for these sizes alone are compiled instead", error.what());
+  }
+  Imported own = imported;
+  own.plan = std::exchange(own.for_sizes, nullptr);
+  return rep_->build(own, choose, stop);
 }
 
 void Family::compile_ahead(const std::stop_token& stop) {

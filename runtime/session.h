@@ -66,6 +66,8 @@ struct Imported {
   Graph transformed;                     ///< after passes
   std::vector<PassReport> passes;
   std::shared_ptr<const Plan> plan;
+  std::shared_ptr<const Plan> for_sizes =
+      {};                             ///< the plan with kernels for these sizes alone; nullptr: it is that
   SizeFacts facts = {};               ///< what the import decided by the sizes
   std::shared_ptr<Tails> tails = {};  ///< the model's
   CompileReport report;               ///< so far

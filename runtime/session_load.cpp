@@ -333,6 +333,7 @@ void take_open_kernels(const OpenModel& model, Imported& imported, const ImportA
     return other.plan;
   };
   learn(imported.sizes, imported);
+  imported.for_sizes = imported.plan;
   imported.plan =
       model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
   if (imported.host != nullptr || imported.room) return;
@@ -423,6 +424,7 @@ std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& si
   imported.path = model.path;
   imported.sizes = sizes;
   imported.plan = model.menu->apply(plan, model.setup->machine);
+  if (imported.plan != plan) imported.for_sizes = plan;
   add_symbols(model, imported);
   count_plan(imported);
   return imported;

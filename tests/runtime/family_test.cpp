@@ -127,6 +127,24 @@ TEST_F(FamilyTest, SizesHaveTheWeightsThatPassesMade) {
     EXPECT_EQ(first.plan->weights[i].identity(), second.plan->weights[i].identity());
 }
 
+TEST_F(FamilyTest, KernelsForManySizesThatDoNotCompileAreReplaced) {
+  CompileOptions options = test_options(folder_.path());
+  options.set["import.dims"] = "batch=1..8,sequence=1..64@16";
+  options.set["log.level"] = "error";
+  const OpenModel open = open_model(path_, make_setup(options), {});
+  Imported imported = bind_sizes(open, {2, 16});
+  ASSERT_NE(imported.for_sizes, nullptr);
+  auto broken = std::make_shared<Plan>(*imported.plan);
+  for (Kernel& kernel : broken->kernels)
+    if (kernel.open) kernel.text = "no kernel";
+  imported.plan = broken;
+  EXPECT_THROW((void)build_program(imported, choose_candidates(imported)), CompileError);
+  Family family(open);
+  const Built& built = family.add(imported, [](const Imported& each) { return choose_candidates(each); });
+  EXPECT_TRUE(std::ranges::none_of(built.program.plan().kernels,
+                                   [](const Kernel& kernel) { return kernel.open != nullptr; }));
+}
+
 TEST_F(FamilyTest, IsRightAtEverySizeAndCompilesEachOnce) {
   CompiledModel model = compiled("batch=1..8,sequence=1..64@16");
   EXPECT_EQ(model.report().programs, 1);
