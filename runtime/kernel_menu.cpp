@@ -101,6 +101,19 @@ std::vector<Sizes> with_one_changed(const Sizes& sizes, const Sizes& beside) {
   return all;
 }
 
+/// Each of a few sizes in turn stays as it is: some kernels are there at that size alone, as those of images too narrow for their
+/// windows.
+std::vector<Sizes> with_one_kept(const Sizes& sizes, const Sizes& beside) {
+  constexpr std::size_t few = 4;
+  std::vector<Sizes> all;
+  for (std::size_t i = 0; i < sizes.size() && sizes.size() <= few; ++i) {
+    Sizes kept = beside;
+    kept[i] = sizes[i];
+    if (kept != beside && kept != sizes) all.push_back(std::move(kept));
+  }
+  return all;
+}
+
 /// Are ranges given? Then kernels for all of them are compiled ahead of runs.
 bool is_given(const ModelSizes& model) {
   return std::ranges::any_of(model.symbols, [](const SizeSymbol& symbol) {
@@ -253,6 +266,8 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     for (const Sizes& each : with_one_changed(sizes, other))
       if (!is_settled(forms)) (void)is_compared(each);
   }
+  for (const Sizes& each : with_one_kept(sizes, beside))
+    if (!is_settled(forms)) (void)is_compared(each);
   if (varies) {
     vary_at_least(model, sizes, machine, lower);
     if (is_hinted(model, sizes)) vary(forms, machine);

@@ -201,6 +201,22 @@ TEST_F(KernelMenuTest, KernelsOfLargeImagesServeSmallOnes) {
   EXPECT_LE(wide_space.cost(wide_space.heuristic), 1.02 * narrow_space.cost(narrow_space.heuristic));
 }
 
+/// Images of one width alone have another window: their kernel serves all heights.
+TEST_F(KernelMenuTest, KernelsOfOneSizeAreOpenInTheOthers) {
+  ModelSizes model;
+  model.symbols = {{"rows", {1, 600, {20}}}, {"columns", {1, 600, {64}}}};
+  const auto lower = [&](const Sizes& sizes) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({sizes[0], sizes[1]}));
+    graph.outputs = {sizes[1] == 64 ? graph.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}})
+                                    : graph.add(Op::relu, {x})};
+    return load_graph(std::move(graph), setup_).plan;
+  };
+  const auto plan = menu_.serve(model, {20, 64}, lower({20, 64}), setup_->machine, lower);
+  ASSERT_NE(plan->kernels.at(0).open, nullptr);
+  EXPECT_EQ(plan->kernels.at(0).sizes, Dims{20});
+}
+
 TEST_F(KernelMenuTest, LowersEachSizeOnceThoughNothingIsAlikeThere) {
   ModelSizes model;
   model.symbols = {{"rows", {1, 600, {20}}}};
