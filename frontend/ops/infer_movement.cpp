@@ -190,8 +190,11 @@ OutputTypes infer_concat(Op, InputTypes inputs, const Attributes& attributes, Sy
 
 OutputTypes infer_to_layout(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {
   const std::int64_t block = attributes.integer("block");
-  if (block < 0 || block > 4096) throw ModelError("attribute block is {}, expected 0 to 4096", block);
-  if (block > 0 && inputs[0]->rank() < 2)
+  std::int64_t most = 4096;  // a large block of few channels is mostly padding
+  const bool has_channels = inputs[0]->rank() >= 2;
+  if (has_channels && inputs[0]->shape[1].is_known()) most = std::max(most, inputs[0]->shape[1].known());
+  if (block < 0 || block > most) throw ModelError("attribute block is {}, expected 0 to {}", block, most);
+  if (block > 0 && !has_channels)
     throw ModelError("{} has no channel dimension to block", inputs[0]->to_string());
   TensorType result = *inputs[0];
   result.layout.channel_block = static_cast<int>(block);

@@ -166,6 +166,9 @@ TEST(InferMovement, ChecksPadsAndConcats) {
   refuse(Op::concat, {f32({2}), i64({2})}, {{"axis", zero}});
   refuse(Op::concat, {f32({2})}, {{"axis", std::int64_t{-1}}});
   EXPECT_EQ(infer(Op::to_layout, {f32({1, 3, 2})}, {{"block", std::int64_t{16}}}), "f32[1,3,2]@c16");
+  EXPECT_EQ(infer(Op::to_layout, {f32({1, 6400, 2})}, {{"block", std::int64_t{6400}}}),
+            "f32[1,6400,2]@c6400");
+  refuse(Op::to_layout, {f32({1, 3, 2})}, {{"block", std::int64_t{6400}}});
   refuse(Op::to_layout, {f32({3})}, {{"block", std::int64_t{16}}});
   refuse(Op::to_layout, {f32({3, 3})}, {{"block", std::int64_t{-1}}});
 }
