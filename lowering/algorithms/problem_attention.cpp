@@ -116,7 +116,7 @@ Reading<AttentionProblem> read_attention(const Kernel& kernel) {
   problem.open_positions = k[k.size() - 2];
   problem.positions = number_or_open(problem.open_positions);
   problem.least_rows = least_extent(kernel, problem.q, q.size() - 2);
-  problem.positions_are_open = kernel.open && !kernel.open->type(problem.k).shape[k.size() - 2].is_known();
+  problem.positions_are_open = is_open(kernel, problem.k, k.size() - 2);
   problem.open_columns = out.back();
   problem.columns = number_or_open(problem.open_columns);
   problem.least_columns = least_extent(kernel, problem.anchor, out.size() - 1);

@@ -53,8 +53,8 @@ void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvP
 }
 
 void write_few_edges(ScheduleWriter& writer, const std::string& stage,
-                     const std::vector<const char*>& loops) {
-  for (const char* loop : loops) writer.add("{}.partition({}, Partition::Never);", stage, loop);
+                     const std::vector<std::string>& loops) {
+  for (const std::string& loop : loops) writer.add("{}.partition({}, Partition::Never);", stage, loop);
 }
 
 void write_conv_lines(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

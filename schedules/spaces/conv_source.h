@@ -21,7 +21,7 @@ struct ImageRoom {
 
 /// Of open images a loop with edges would be three, and each loop in it again: these ask in every step instead. Several times less
 /// code, as fast.
-void write_few_edges(ScheduleWriter& writer, const std::string& stage, const std::vector<const char*>& loops);
+void write_few_edges(ScheduleWriter& writer, const std::string& stage, const std::vector<std::string>& loops);
 
 /// Makes the stage `source`, the input with its border, ahead of everything else.
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

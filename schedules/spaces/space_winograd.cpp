@@ -281,7 +281,7 @@ Candidate Winograd::at(const Numbers& point) const {
   write_input(writer, problem, name, out, levels, tiling, machine);
   if (room.is_open) {
     write_few_edges(writer, name + "_tiles", {"t2"});
-    write_few_edges(writer, out, {"l", machine.threads == 1 ? "ll" : tiling.input_first ? "task2" : "task1"});
+    write_few_edges(writer, out, {"l", tiling.input_first ? levels.products : levels.input});
   }
   if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
   if (point.stream_ahead > 0)
