@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/onnx/node_order.h"
 
 namespace sylvite {
@@ -22,17 +23,10 @@ bool is_appended(const onnx::GraphProto& body, const std::string& list, const st
   return appends == 1 && std::none_of(body.output().begin(), body.output().end(), is_list);
 }
 
-/// What node makes the value, if it is one of that operation.
-const Node* made_by(const Graph& graph, ValueId id, Op op) {
-  const NodeId producer = graph.value(id).producer;
-  if (producer == no_node || graph.node(producer).op != op) return nullptr;
-  return &graph.node(producer);
-}
-
 /// Whose element `i` along the first axis it is; no_value where it is none.
 ValueId source_of_element(const Graph& graph, ValueId id, std::int64_t i) {
-  const Node* reshape = made_by(graph, id, Op::reshape);
-  const Node* slice = reshape == nullptr ? nullptr : made_by(graph, reshape->inputs[0], Op::slice);
+  const Node* reshape = producer_if(graph, id, Op::reshape);
+  const Node* slice = reshape == nullptr ? nullptr : producer_if(graph, reshape->inputs[0], Op::slice);
   if (slice == nullptr || !graph.type(slice->inputs[0]).is_known()) return no_value;
   Dims dims = graph.type(slice->inputs[0]).dims();
   if (Dims(dims.begin() + 1, dims.end()) != graph.type(id).dims()) return no_value;
