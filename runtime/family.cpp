@@ -38,6 +38,12 @@ struct Family::Rep {
       : model(std::move(open)), given(model.parsed.sizes), length(length_symbol(model.parsed)) {}
 
   [[nodiscard]] Relatives relatives() const;
+  /// For sizes beside the first: nothing is measured for them.
+  [[nodiscard]] OpenModel quiet_model() const {
+    OpenModel quiet = model;
+    quiet.setup = without_tuning(quiet.setup);
+    return quiet;
+  }
   [[nodiscard]] Built* add_known(const OpenModel& open, const Sizes& sizes);
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
@@ -251,8 +257,7 @@ void Family::compile_ahead(const std::stop_token& stop) {
   const Setup& setup = *rep_->model.setup;
   const bool is_wanted = rep_->model.menu != nullptr && setup.config.kernels_ahead == AutoOff::automatic;
   if (!is_wanted || rep_->report.compiled == 0) return;  // else a process before this one did
-  OpenModel quiet = rep_->model;
-  quiet.setup = without_tuning(quiet.setup);
+  const OpenModel quiet = rep_->quiet_model();
   const int most = std::max(few, rep_->report.compiled);
   int left = most;
   const auto is_over = [&] { return left <= 0 || stop.stop_requested(); };
@@ -284,8 +289,7 @@ Built* Family::find(const Sizes& sizes) {
 Built* Family::compiled_at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return found;
   if (rep_->is_compiling()) return nullptr;
-  OpenModel quiet = rep_->model;
-  quiet.setup = without_tuning(quiet.setup);
+  const OpenModel quiet = rep_->quiet_model();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
   if (Built* known = rep_->add_known(quiet, wanted)) return known;
@@ -311,8 +315,7 @@ void Family::wait() {
 Built& Family::at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return *found;
   const double start = steady_seconds();
-  OpenModel quiet = rep_->model;
-  quiet.setup = without_tuning(quiet.setup);
+  const OpenModel quiet = rep_->quiet_model();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
   Built* built = rep_->add_known(quiet, wanted);
