@@ -1,9 +1,16 @@
 #include "lowering/plan/fitted_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstring>
+#include <functional>
 #include <utility>
 
+#include "base/error.h"
+#include "frontend/values/same_bytes.h"
 #include "frontend/values/size_table.h"
+#include "frontend/values/strided.h"
 
 namespace sylvite {
 namespace {
@@ -26,7 +33,43 @@ std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& 
   return result;
 }
 
+bool has_block(const Tensor& whole, const Dims& block) {
+  return std::ranges::equal(block, whole.dims(), std::less_equal<>());
+}
+
+/// Throws UnsupportedError where it has none.
+Tensor leading_block(const Tensor& whole, const Dims& dims) {
+  if (!has_block(whole, dims))
+    throw UnsupportedError("a table of the model, {}, is longer at these sizes", whole.type().to_string());
+  Tensor block(whole.dtype(), dims);
+  copy_strided({.dims = dims, .strides = dense_strides(whole.dims()), .target_strides = dense_strides(dims)},
+               whole.data(), block.mutable_data(), dtype_size(whole.dtype()));
+  return block;
+}
+
+/// Every sample is a block at the beginning of the largest.
+std::optional<FittedTable> fit_blocks(const std::vector<Tensor>& samples, ExtentFit& fit) {
+  const Tensor whole = *std::ranges::max_element(samples, {}, &Tensor::byte_size);
+  const auto is_part = [&](const Tensor& sample) { return is_leading_block(whole, sample); };
+  if (!std::ranges::all_of(samples, is_part)) return std::nullopt;
+  std::vector<Extent> numbers;
+  for (std::size_t axis = 0; axis < whole.dims().size(); ++axis) {
+    Dims extents;
+    for (const Tensor& sample : samples) extents.push_back(sample.dims()[axis]);
+    std::optional<Extent> found = fit.of(extents);
+    if (!found) return std::nullopt;
+    numbers.push_back(*std::move(found));
+  }
+  return FittedTable{fmt::format("the beginning of {}", whole.identity()), std::move(numbers),
+                     [whole](const Dims& dims) { return leading_block(whole, dims); }};
+}
+
 }  // namespace
+
+bool is_leading_block(const Tensor& whole, const Tensor& block) {
+  if (block.dtype() != whole.dtype() || !has_block(whole, block.dims())) return false;
+  return same_bytes(whole, block) || same_bytes(leading_block(whole, block.dims()), block);
+}
 
 Tensor FittedTable::at(const SymbolValues& sizes) const {
   Dims values;
@@ -40,12 +83,12 @@ std::optional<FittedTable> fit_table(const std::vector<Tensor>& samples, ExtentF
   tables.reserve(samples.size());
   for (const Tensor& sample : samples) {
     tables.push_back(readings_of(sample));
-    if (tables.back() == nullptr) return std::nullopt;
+    if (tables.back() == nullptr) return fit_blocks(samples, fit);
   }
   for (const TableReading& reading : *tables.at(0))
     if (std::optional<std::vector<Extent>> numbers = numbers_of(tables, reading, fit))
       return FittedTable{reading.rule, *std::move(numbers), reading.make};
-  return std::nullopt;
+  return fit_blocks(samples, fit);
 }
 
 }  // namespace sylvite
