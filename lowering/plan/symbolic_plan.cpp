@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -21,14 +24,11 @@ struct NotJoined {};
 
 /// Beyond difference_of.
 bool is_alike(const Plan& a, const Plan& b) {
-  const auto kernel_of = [](const Launch& launch) { return launch.kernel; };
   const auto is_beside = [](const PlanLoop& loop) { return loop.beside; };
   const auto have_same_names = [](const std::vector<Port>& one, const std::vector<Port>& other) {
     return std::ranges::equal(one, other, {}, &Port::name, &Port::name);
   };
-  return difference_of(a, b).empty() && a.kernels.size() == b.kernels.size() &&
-         a.weights.size() == b.weights.size() &&
-         std::ranges::equal(a.launches, b.launches, {}, kernel_of, kernel_of) &&
+  return difference_of(a, b).empty() && a.weights.size() == b.weights.size() &&
          std::ranges::equal(a.loops, b.loops, {}, is_beside, is_beside) &&
          have_same_names(a.inputs, b.inputs) && have_same_names(a.outputs, b.outputs) &&
          have_same_names(a.states, b.states);
@@ -39,6 +39,23 @@ std::optional<Graph> joined_body(const std::vector<const Graph*>& bodies, Extent
   return join_bodies(
       bodies, [&](const Dims& extents, Axis) { return fit.of(extents); },
       [&](const Extent& extent) { fit.suggest(extent); });
+}
+
+/// Layers that differ at most sizes may be equal at some.
+void merge_equal_kernels(Plan& plan) {
+  std::unordered_map<std::string_view, std::int32_t> numbers;
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i)
+    numbers.try_emplace(plan.kernels[i].text, static_cast<std::int32_t>(i));
+  if (numbers.size() == plan.kernels.size()) return;
+  std::vector<Kernel> unique;
+  std::vector<std::int32_t> moved(plan.kernels.size());
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    const auto first = static_cast<std::size_t>(numbers.at(plan.kernels[i].text));
+    moved[i] = first == i ? static_cast<std::int32_t>(unique.size()) : moved[first];
+    if (first == i) unique.push_back(plan.kernels[i]);
+  }
+  for (Launch& launch : plan.launches) launch.kernel = moved[static_cast<std::size_t>(launch.kernel)];
+  plan.kernels = std::move(unique);
 }
 
 }  // namespace
@@ -57,7 +74,8 @@ class SymbolicPlan::Joiner {
     if (!fit_.is_determined() || !std::ranges::all_of(samples_, fits)) return std::nullopt;
     result_.plan_ = first;
     try {
-      for (std::size_t i = 0; i < first.kernels.size(); ++i) add_kernel(i);
+      number_kernels();
+      for (std::size_t i = 0; i < kernels_.size(); ++i) add_kernel(i);
       for (std::size_t i = 0; i < first.buffers.size(); ++i) add_buffer(i);
       for (std::size_t i = 0; i < first.loops.size(); ++i)
         result_.trips_.push_back(number([&](const Plan& plan) { return plan.loops[i].trips; }));
@@ -100,17 +118,32 @@ class SymbolicPlan::Joiner {
     return std::move(*joined);
   }
 
+  /// Launches have one kernel where they have one in all samples: at some sizes alone, other layers may have it, too.
+  void number_kernels() {
+    std::map<std::vector<const Kernel*>, std::int32_t> numbers;
+    for (std::size_t i = 0; i < samples_[0].plan->launches.size(); ++i) {
+      std::vector<const Kernel*> all;
+      all.reserve(samples_.size());
+      for (const PlanSample& sample : samples_)
+        all.push_back(&sample.plan->kernels.at(static_cast<std::size_t>(sample.plan->launches[i].kernel)));
+      const auto [found, is_new] = numbers.try_emplace(all, static_cast<std::int32_t>(kernels_.size()));
+      if (is_new) kernels_.push_back(std::move(all));
+      result_.plan_.launches[i].kernel = found->second;
+    }
+    result_.plan_.kernels.clear();
+    for (const std::vector<const Kernel*>& all : kernels_) result_.plan_.kernels.push_back(*all[0]);
+  }
+
   void add_kernel(std::size_t number) {
-    const Kernel& first = samples_[0].plan->kernels[number];
+    const Kernel& first = *kernels_[number][0];
     SymbolicKernel& added = result_.kernels_.emplace_back();
     added.input_is_weight = first.input_is_weight;
     std::vector<const Graph*> bodies;
     bool is_same = true;
-    for (const PlanSample& sample : samples_) {
-      const Kernel& kernel = sample.plan->kernels[number];
-      if (kernel.open != nullptr || kernel.input_is_weight != first.input_is_weight) throw NotJoined();
-      is_same = is_same && kernel.text == first.text;
-      bodies.push_back(&kernel.body);
+    for (const Kernel* kernel : kernels_[number]) {
+      if (kernel->open != nullptr || kernel->input_is_weight != first.input_is_weight) throw NotJoined();
+      is_same = is_same && kernel->text == first.text;
+      bodies.push_back(&kernel->body);
     }
     if (is_same) return;
     added.body = joined_body(bodies, fit_);
@@ -173,6 +206,7 @@ class SymbolicPlan::Joiner {
   }
 
   const std::vector<PlanSample>& samples_;
+  std::vector<std::vector<const Kernel*>> kernels_;  ///< by number, of each sample
   ExtentFit fit_;
   JoinExtent join_ = [this](const Dims& extents, Axis) { return fit_.of(extents); };
   SymbolicPlan result_;
@@ -195,6 +229,7 @@ class SymbolicPlan::Maker {
       if (kernel.body)
         plan.kernels[i] = make_kernel(bind_symbols(*kernel.body, values_), kernel.input_is_weight);
     }
+    merge_equal_kernels(plan);
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) set_buffer(plan.buffers[i], symbolic_.buffers_[i]);
     for (std::size_t i = 0; i < plan.loops.size(); ++i) plan.loops[i].trips = symbolic_.trips_[i].at(values_);
     for (std::vector<Port>* ports : {&plan.inputs, &plan.outputs, &plan.states})

@@ -143,6 +143,25 @@ TEST(SymbolicPlan, HasNoPlanWhereAnAxisKeepsItsExtent) {
   EXPECT_FALSE(symbolic->at({61, 80}, true)) << "nothing is resized there";
 }
 
+TEST(SymbolicPlan, LayersMayBeEqualAtSomeSizes) {
+  const MakeGraph graph_at = [](const Dims& at) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({at[0], at[1], 8}));
+    const ValueId turned = graph.add(Op::transpose, {x}, {{"perm", Dims{1, 0, 2}}});
+    for (const ValueId each : {x, turned})
+      graph.outputs.push_back(graph.add(Op::softmax, {each}, {{"axis", std::int64_t{1}}}));
+    return graph;
+  };
+  const std::vector<Dims> points = {{2, 16}, {15, 40}, {8, 8}, {8, 30}, {5, 77}, {4, 100}, {20, 20}};
+  const auto symbolic = SymbolicPlan::of({{"lines", 1}, {"columns", 1}}, samples(graph_at, points));
+  ASSERT_TRUE(symbolic);
+  for (const Dims& at : {Dims{11, 33}, {13, 13}}) {
+    const std::optional<Plan> found = symbolic->at(at, true);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(plan_text(*found), plan_text(lower(graph_at(at))));
+  }
+}
+
 TEST(SymbolicPlan, HasNoPlanWhereATableEnds) {
   const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(names, samples());
   ASSERT_TRUE(symbolic);
