@@ -17,10 +17,14 @@ int alignment_of(std::int64_t size) {
   return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
 }
 
-template <typename Value, typename Get>
-bool is_between_all(const std::vector<PlanSample>& samples, Value value, const Get& get) {
-  const auto [least, greatest] = std::ranges::minmax(samples, {}, get);
-  return value >= get(least) && value <= get(greatest);
+/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them.
+std::vector<double> traits(const Sizes& sizes) {
+  std::vector<double> all = {std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>())};
+  for (const std::int64_t size : sizes) {
+    all.push_back(static_cast<double>(size));
+    all.push_back(alignment_of(size));
+  }
+  return all;
 }
 
 /// The ends of the class of sizes that may share kernels; not much beyond `size`, as models may have tables that grow.
@@ -44,14 +48,22 @@ std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
 SymbolicPlans::SymbolicPlans(const ModelSizes& model) : symbols_(model.symbols), names_(fit_symbols(model)) {}
 
 void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts) {
-  constexpr std::size_t samples_kept = 16;
+  constexpr std::size_t samples_kept = 32;  // products of sizes need many, where most have one of a size
   asked_.insert(sizes);
   const std::string decisions = decisions_text(facts);
   Group& group = groups_[plan_structure(*plan) + decisions];
   group.decisions = decisions;
-  const auto is_known = [&](const PlanSample& sample) { return sample.sizes == sizes; };
-  if (group.samples.size() == samples_kept || std::ranges::any_of(group.samples, is_known)) return;
-  group.samples.push_back({sizes, plan, std::move(facts)});
+  const auto is_known = [&](const PlanSample& each) { return each.sizes == sizes; };
+  if (std::ranges::any_of(group.samples, is_known)) return;
+  PlanSample sample{sizes, plan, std::move(facts)};
+  const bool is_told = group.tells(sample);
+  if (!is_told && group.samples.size() == samples_kept) {
+    group.plan.reset();  // numbers that are no expression of the sizes beyond those of the samples
+    return;
+  }
+  group.widen(sizes);
+  if (is_told) return;
+  group.samples.push_back(std::move(sample));
   group.plan = SymbolicPlan::of(names_, group.samples);
 }
 
@@ -76,20 +88,27 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
   return std::nullopt;
 }
 
+void SymbolicPlans::Group::widen(const Sizes& sizes) {
+  const std::vector<double> added = traits(sizes);
+  if (span.empty())
+    for (const double each : added) span.push_back({each, each});
+  for (std::size_t i = 0; i < added.size(); ++i)
+    span[i] = {std::min(span[i].low, added[i]), std::max(span[i].high, added[i])};
+}
+
 bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
-  const auto all_of = [](const Sizes& each) {
-    return std::accumulate(each.begin(), each.end(), 1.0, std::multiplies<>());
-  };
-  if (!is_between_all(samples, all_of(sizes), [&](const PlanSample& sample) { return all_of(sample.sizes); }))
-    return false;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const auto size_of = [&](const PlanSample& sample) { return sample.sizes[i]; };
-    const auto aligned_as = [&](const PlanSample& sample) { return alignment_of(sample.sizes[i]); };
-    if (!is_between_all(samples, sizes[i], size_of) ||
-        !is_between_all(samples, alignment_of(sizes[i]), aligned_as))
-      return false;
-  }
-  return true;
+  return std::ranges::equal(span, traits(sizes), [](const Interval& interval, double value) {
+    return value >= interval.low && value <= interval.high;
+  });
+}
+
+bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
+  const std::optional<Plan> told = plan ? plan->at(sample.sizes, true) : std::nullopt;
+  const auto type_of = [](const Buffer& buffer) -> const TensorType& { return buffer.type; };
+  return told && difference_of(*told, *sample.plan).empty() &&
+         std::ranges::equal(told->kernels, sample.plan->kernels, {}, &Kernel::text, &Kernel::text) &&
+         std::ranges::equal(told->buffers, sample.plan->buffers, {}, type_of, type_of) &&
+         std::ranges::equal(told->weights, sample.plan->weights, begins);
 }
 
 std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) const {

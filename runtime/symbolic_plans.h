@@ -32,12 +32,22 @@ class SymbolicPlans {
   [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory) const;
 
  private:
+  /// The least and the greatest of numbers.
+  struct Interval {
+    double low = 0;
+    double high = 0;
+  };
   /// Plans of one structure, of imports that decided the same.
   struct Group {
     std::string decisions;
     std::vector<PlanSample> samples;
     std::optional<SymbolicPlan> plan;
+    std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
+
+    void widen(const Sizes& sizes);
     [[nodiscard]] bool is_between(const Sizes& sizes) const;
+    /// Is this what its plan says?
+    [[nodiscard]] bool tells(const PlanSample& sample) const;
   };
 
   std::vector<SizeSymbol> symbols_;

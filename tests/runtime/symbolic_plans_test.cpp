@@ -44,6 +44,23 @@ TEST(SymbolicPlans, TellsOfSizesBetweenOthers) {
   EXPECT_EQ(plans.at({4, 15}, true), nullptr) << "below all lengths";
 }
 
+TEST(SymbolicPlans, WhatItFindsConfirmedWidensWhatItTellsOf) {
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 16}, {6, 112}, {3, 100}, {2, 96}, {5, 41}, {7, 33}})
+    plans.learn(sizes, plan_at(sizes));
+  EXPECT_EQ(plans.at({8, 200}, true), nullptr) << "beyond all";
+  plans.learn({8, 512}, plan_at({8, 512}));
+  EXPECT_NE(plans.at({8, 200}, true), nullptr);
+}
+
+TEST(SymbolicPlans, TellsOfManySizesThatHaveOneInCommon) {
+  SymbolicPlans plans(model());
+  for (std::int64_t length = 16; length < 40; ++length) plans.learn({2, length}, plan_at({2, length}));
+  EXPECT_EQ(plans.at({4, 30}, true), nullptr);
+  for (const Sizes& sizes : {Sizes{8, 39}, {5, 17}}) plans.learn(sizes, plan_at(sizes));
+  EXPECT_NE(plans.at({4, 30}, true), nullptr);
+}
+
 TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
   SymbolicPlans plans(model());
   for (const Sizes& sizes : {Sizes{2, 17}, {8, 511}, {3, 101}, {2, 511}, {5, 41}, {7, 333}})
