@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/size_buckets.h"
 #include "runtime/widest_kernel.h"
 #include "schedules/space.h"
 
@@ -249,6 +250,8 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   learn_from({forms, sizes, others[0]}, machine);
   const bool serves_images = !machine.gpu && has_images(*plan);
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
+  if (const auto alike = sizes_with_like_product(model, sizes); alike && !machine.gpu)
+    others.push_back(*alike);
   const bool varies = serves_images && is_given(model) && is_new_;
   const auto is_compared = [&](const Sizes& each) {
     try {

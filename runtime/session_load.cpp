@@ -21,6 +21,7 @@
 #include "runtime/pass_names.h"
 #include "runtime/report.h"
 #include "runtime/session.h"
+#include "runtime/size_buckets.h"
 #include "runtime/symbolic_plans.h"
 #include "runtime/tails.h"
 #include "runtime/torch_file.h"
@@ -134,15 +135,17 @@ void count_plan(Imported& imported) {
   imported.report.sum_of_values_bytes = imported.plan->sum_of_values_bytes;
 }
 
-/// Passes and lowering of `imported.graph`.
-void transform(Imported& imported, bool open_sizes) {
+/// Passes and lowering of `imported.graph`, which has sizes where these are open.
+void transform(Imported& imported) {
   const Setup& setup = *imported.setup;
   Graph& graph = imported.transformed;
   PassRunner passes(pass_options(setup.config), pass_names());
   FrontendOptions options = frontend_options(setup);
-  options.open_sizes = open_sizes;
+  options.open_sizes = !imported.sizes.empty();
   graph = run_passes(imported.graph, options, passes);
-  Plan plan = lower(graph, lowering_options(setup), passes);
+  LoweringOptions lowering = lowering_options(setup);
+  lowering.large_bytes = large_bytes_at(imported.sizes, lowering.large_bytes);
+  Plan plan = lower(graph, lowering, passes);
   if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
   imported.plan = std::make_shared<const Plan>(std::move(plan));
   imported.passes = passes.reports();
@@ -151,9 +154,10 @@ void transform(Imported& imported, bool open_sizes) {
   count_plan(imported);
 }
 
-Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path, bool open_sizes,
+Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path, const Sizes& sizes,
               const std::function<ImportedModel()>& import) {
   Imported imported;
+  imported.sizes = sizes;
   imported.setup = setup;
   imported.path = path;
   imported.report.warnings = setup->warnings;
@@ -172,7 +176,7 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
              path.empty() ? imported.graph.name : path, imported.graph.nodes().size(),
              imported.graph.inputs.size(), imported.host == nullptr ? 0 : imported.host->steps().size(),
              steady_seconds() - start);
-    transform(imported, open_sizes);
+    transform(imported);
   }
   imported.report.ready_seconds = imported.report.import_seconds;
   return imported;
@@ -394,15 +398,13 @@ OpenModel open_model(const ParsedModel& parsed, const std::shared_ptr<const Setu
 Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   try {
     MadeWeights::Import weights(model.made.get());
-    const bool open_sizes = !model.parsed.sizes.are_fixed();
-    Imported imported = load(model.setup, model.path, open_sizes, [&] {
+    Imported imported = load(model.setup, model.path, sizes, [&] {
       return model.torch != nullptr
                  ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes,
                                      has_gradient_templates(model.setup->machine))
                  : import_at(model.parsed, sizes);
     });
     weights.keep(imported.plan->weights);
-    imported.sizes = sizes;
     if (imported.host != nullptr) imported.tails = model.tails;
     if (model.menu)
       take_open_kernels(model, imported, [&](const Sizes& at) { return bind_fixed(model, at); });
@@ -454,7 +456,7 @@ void check_states(const Graph& graph) {
 Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
   if (graph.outputs.empty()) throw ModelError("the graph has no outputs; add values to Graph::outputs");
   if (!graph.states.empty()) check_states(graph);
-  return load(setup, "", false, [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
+  return load(setup, "", {}, [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
 }
 
 }  // namespace sylvite
