@@ -164,15 +164,19 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
   constexpr std::int64_t plans_kept = 8;
   ++plans_;
   std::vector<std::pair<Entry*, Seen>> unknown;
+  std::vector<std::pair<Entry*, const Kernel*>> again;  // plans at other sizes told nothing of them
   for (const Kernel& kernel : lesson.forms) {
     Entry& entry = entries_[skeleton(kernel)];
     if (Seen* const seen = entry.find(kernel)) {
       seen->plan = plans_;
       seen->is_settled = seen->is_settled || lesson.differs_from(seen->sizes);
+      if (!seen->is_settled) again.emplace_back(&entry, &kernel);
     } else if (entry.variants_of(kernel) == nullptr) {
       unknown.emplace_back(&entry, Seen{kernel, plans_, lesson.sizes});
     }
   }
+  for (const auto& [entry, kernel] : again)
+    if (!entry->compare(*kernel, lesson, plans_, machine)) entry->find(*kernel)->is_settled = true;
   for (auto& [entry, seen] : unknown) seen.is_settled = !entry->compare(seen.kernel, lesson, plans_, machine);
   // Only now: kernels of one plan differ in what the model is, not in its sizes.
   for (auto& [entry, seen] : unknown) {
@@ -188,8 +192,10 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std:
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
+  const bool is_new = find(kernel) == nullptr;
   for (const Seen& each : seen) {
-    if (!lesson.differs_from(each.sizes)) continue;
+    const bool is_beside = !is_new && each.plan == plan;  // another layer of this plan
+    if (is_beside || !lesson.differs_from(each.sizes)) continue;
     std::optional<Kernel> joined = generalize(each.kernel, kernel, sharing);
     if (!joined || (closest && closest->sizes.size() <= joined->sizes.size())) continue;
     closest = std::move(joined);

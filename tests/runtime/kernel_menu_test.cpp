@@ -283,6 +283,28 @@ TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
   EXPECT_EQ(lowered, before);
 }
 
+/// What was seen at one size each, in plans that have another size in common, is compared when a plan brings both apart.
+TEST_F(KernelMenuTest, ComparesKernelsThatItKnowsAtSizesOfTheirOwn) {
+  ModelSizes model;
+  model.symbols = {{"batch", {1, 4, {1}}}, {"size", {16, 640, {112}}}};
+  const auto plan_at = [&](const Sizes& sizes) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({sizes[0], 8, sizes[1]}));
+    const ValueId mean = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
+    const ValueId w = graph.add_constant(sample_tensor(DType::f32, {8, 16}), "w");
+    graph.outputs = {graph.add(Op::matmul, {mean, w})};
+    return load_graph(std::move(graph), setup_).plan;
+  };
+  const auto is_open_at = [&](const Sizes& sizes) {
+    const auto served = menu_.serve(model, sizes, plan_at(sizes), setup_->machine, plan_at);
+    return std::ranges::find(served->kernels, KernelClass::matmul, &Kernel::kind)->open != nullptr;
+  };
+  (void)is_open_at({1, 112});
+  (void)is_open_at({2, 112});
+  EXPECT_TRUE(is_open_at({4, 112}));
+  EXPECT_TRUE(is_open_at({3, 200}));
+}
+
 TEST_F(KernelMenuTest, KernelsForSmallImagesComputeAllSizes) {
   ModelSizes model;
   model.symbols = {{"size", {16, 640, {56}}}};
