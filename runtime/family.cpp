@@ -14,6 +14,7 @@
 #include "runtime/equal_weights.h"
 #include "runtime/evaluated.h"
 #include "runtime/input_sizes.h"
+#include "runtime/kernel_menu.h"
 #include "runtime/report.h"
 #include "runtime/sizes_ahead.h"
 
@@ -275,6 +276,11 @@ void Family::compile_ahead(const std::stop_token& stop) {
   }
 }
 
+void Family::end_variants() {
+  if (rep_->model.menu == nullptr) return;
+  rep_->model.menu->end_variants([&](const std::string& text) { return rep_->choices.contains(text); });
+}
+
 /// nullptr where there is none.
 Built* Family::find(const Sizes& sizes) {
   if (rep_->latest != nullptr && sizes == rep_->latest_sizes) return &rep_->latest->built;
@@ -404,6 +410,7 @@ Family build_family(const OpenModel& model, const Chooser& choose, const std::st
     return family.add(bind_sizes(limited, sizes), choose, stop).report.tune_seconds;
   });
   family.compile_ahead(stop);
+  family.end_variants();
   (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
   return family;
 }

@@ -35,6 +35,8 @@ class Family {
   /// Compiles kernels that programs for other sizes will need, as many as were compiled until now or 12 at most, where ranges
   /// were given and compile.kernels_ahead does not say otherwise.
   void compile_ahead(const std::stop_token& stop = {});
+  /// After that: kernels of further programs are those that are compiled, wherever these serve.
+  void end_variants();
   /// The program for these sizes. One that is missing is built now: stored winners where there are any, else
   /// heuristics; nothing is measured.
   [[nodiscard]] Built& at(const Sizes& sizes);

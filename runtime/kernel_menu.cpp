@@ -258,7 +258,7 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   if (const auto alike = sizes_with_like_product(model, sizes); alike && !machine.gpu)
     others.push_back(*alike);
-  const bool varies = serves_images && is_given(model) && is_new_;
+  const bool varies = serves_images && is_given(model) && may_vary_;
   const auto is_compared = [&](const Sizes& each) {
     try {
       const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
@@ -330,7 +330,7 @@ void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
   if (setup_ == nullptr) return;
   file_ = MenuFile(*setup_, model, plan);
   kept_ = file_.load();
-  is_new_ = kept_.empty();
+  may_vary_ = kept_.empty();
   try {
     for (const std::vector<std::string>& texts : kept_) {
       const Kernel first = parse_open(texts.at(0));
@@ -341,6 +341,13 @@ void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
   } catch (const Error& error) {
     log_line(LogLevel::info, "sizes: kernels of other processes cannot be read: {}", error.what());
   }
+}
+
+void KernelMenu::end_variants(const std::function<bool(const std::string& text)>& is_compiled) {
+  if (!std::exchange(may_vary_, false)) return;
+  for (auto& [name, entry] : entries_)
+    for (KernelVariants& variants : entry.open) variants.keep_if(is_compiled);
+  keep();
 }
 
 void KernelMenu::keep() {

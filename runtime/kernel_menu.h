@@ -35,6 +35,9 @@ class KernelMenu {
   [[nodiscard]] std::shared_ptr<const Plan> serve(
       const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
+  /// From now on runs wait for what is compiled: no kernel gets further variants, and of those that it has the ones stay whose text
+  /// `is_compiled`, where there is one.
+  void end_variants(const std::function<bool(const std::string& text)>& is_compiled);
 
  private:
   /// Where kernels are learned from.
@@ -81,7 +84,7 @@ class KernelMenu {
   MenuFile file_;
   OpenTexts kept_;
   std::int64_t plans_ = 0;                          ///< learned from so far
-  bool is_new_ = true;                              ///< no process before this one had it
+  bool may_vary_ = true;                            ///< no process before this one had it, and nobody ended it
   bool is_varied_ = false;                          ///< looked at the least sizes
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };

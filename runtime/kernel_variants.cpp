@@ -97,6 +97,11 @@ void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double l
   all_.push_back(std::move(own));
 }
 
+void KernelVariants::keep_if(const std::function<bool(const std::string& text)>& is_wanted) {
+  const auto is_kept = [&](const Variant& each) { return is_wanted(each.kernel.text); };
+  if (std::ranges::any_of(all_, is_kept)) std::erase_if(all_, std::not_fn(is_kept));
+}
+
 std::vector<std::string> KernelVariants::texts() const {
   std::vector<std::string> texts;
   texts.reserve(all_.size());

@@ -2,6 +2,7 @@
 // Kernels for the same range of sizes that are fast at others each: tiles that fit a large image leave much of a small one to
 // their tails.
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,8 @@ class KernelVariants {
   void vary(const Kernel& kernel, const Machine& machine, double least_gain);
   /// REQUIRES an open kernel that differs in its hints alone.
   void add(Kernel open) { all_.push_back({std::move(open), {}}); }
+  /// Those whose text `is_wanted` stay, where there is one.
+  void keep_if(const std::function<bool(const std::string& text)>& is_wanted);
   [[nodiscard]] std::vector<std::string> texts() const;
 
  private:

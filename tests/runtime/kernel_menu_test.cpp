@@ -305,6 +305,26 @@ TEST_F(KernelMenuTest, ComparesKernelsThatItKnowsAtSizesOfTheirOwn) {
   EXPECT_TRUE(is_open_at({3, 200}));
 }
 
+TEST_F(KernelMenuTest, RunsTakeWhatIsCompiled) {
+  const Machine machine = wide_machine(setup_->machine);
+  ModelSizes model;
+  model.symbols = {{"size", {16, 640, {112}}}};
+  const auto lower = [&](const Sizes& sizes) { return load_graph(image_graph(sizes[0]), setup_).plan; };
+  const auto kernel_at = [&](KernelMenu& menu, std::int64_t size) {
+    const auto plan = load_graph(image_graph(size), setup_).plan;
+    const auto served = menu.serve(model, {size}, plan, machine, lower);
+    return *std::ranges::find(served->kernels, KernelClass::convolution, &Kernel::kind);
+  };
+  KernelMenu menu(setup_);
+  const Kernel first = kernel_at(menu, 112);
+  menu.end_variants([&](const std::string& text) { return text == first.text; });
+  EXPECT_EQ(kernel_at(menu, 16).id, first.id) << "the one that is fast at the least sizes is not compiled";
+  KernelMenu later(setup_);
+  EXPECT_EQ(kernel_at(later, 112).id, first.id);
+  later.end_variants([](const std::string&) { return false; });
+  EXPECT_EQ(kernel_at(later, 16).id, first.id) << "what processes before this one had stays";
+}
+
 TEST_F(KernelMenuTest, KernelsForSmallImagesComputeAllSizes) {
   ModelSizes model;
   model.symbols = {{"size", {16, 640, {56}}}};
