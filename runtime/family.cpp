@@ -15,6 +15,7 @@
 #include "runtime/evaluated.h"
 #include "runtime/input_sizes.h"
 #include "runtime/kernel_menu.h"
+#include "runtime/open_kernels.h"
 #include "runtime/report.h"
 #include "runtime/sizes_ahead.h"
 
@@ -55,6 +56,8 @@ struct Family::Rep {
   void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
   int compile_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
   int try_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
+  void compile_between(const OpenModel& open, int left, double budget, const std::stop_token& stop);
+  void learn_plans(const OpenModel& open, double budget, const std::stop_token& stop);
   void note_kernels(const Imported& imported, const Chosen& chosen);
   [[nodiscard]] bool is_compiling();
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
@@ -163,6 +166,32 @@ int Family::Rep::try_kernels(const OpenModel& open, const Sizes& sizes, int most
   }
 }
 
+/// Those of sizes all over the ranges, `left` at most, until all but compiling has taken `budget` seconds.
+void Family::Rep::compile_between(const OpenModel& open, int left, double budget,
+                                  const std::stop_token& stop) {
+  for (const Sizes& sizes : sizes_between(model.parsed.sizes)) {
+    if (left <= 0 || budget <= 0 || stop.stop_requested()) break;
+    const double start = steady_seconds(), before = report.compile_seconds;
+    left -= try_kernels(open, sizes, left, stop);
+    budget -= steady_seconds() - start - (report.compile_seconds - before);
+  }
+}
+
+/// So that programs at most sizes need no import.
+void Family::Rep::learn_plans(const OpenModel& open, double budget, const std::stop_token& stop) {
+  constexpr std::size_t most = 64;
+  const double start = steady_seconds();
+  for (const Sizes& sizes : sizes_scattered(model.parsed.sizes, most)) {
+    if (steady_seconds() - start > budget || stop.stop_requested()) break;
+    try {
+      if (!learn_plan(open, sizes)) break;
+    } catch (const Error& error) {
+      log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, sizes), error.what());
+    }
+  }
+  report.ready_seconds += steady_seconds() - start;
+}
+
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
   members[sizes] = std::make_unique<Member>(Member{std::move(built), ++clock});
   latest = members[sizes].get();
@@ -263,17 +292,13 @@ void Family::compile_ahead(const std::stop_token& stop) {
   int left = most;
   const auto is_over = [&] { return left <= 0 || stop.stop_requested(); };
   for (const Sizes& sizes : sizes_ahead(this->sizes())) {
-    if (is_over()) return;
+    if (is_over()) break;
     left -= rep_->try_kernels(quiet, sizes, left, stop);
   }
-  if (left == most) return;  // it has the same kernels at all sizes
-  double budget = part * rep_->report.compile_seconds;
-  for (const Sizes& sizes : sizes_between(this->sizes())) {
-    if (is_over() || budget <= 0) return;
-    const double start = steady_seconds(), before = rep_->report.compile_seconds;
-    left -= rep_->try_kernels(quiet, sizes, left, stop);
-    budget -= steady_seconds() - start - (rep_->report.compile_seconds - before);
-  }
+  const double budget = part * rep_->report.compile_seconds;
+  const bool are_alike = left == most;  // all sizes have the same kernels
+  if (!are_alike) rep_->compile_between(quiet, left, budget, stop);
+  rep_->learn_plans(quiet, budget, stop);
 }
 
 void Family::end_variants() {

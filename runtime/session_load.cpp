@@ -416,6 +416,14 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   }
 }
 
+bool learn_plan(const OpenModel& model, const Sizes& sizes) {
+  if (model.plans->at(sizes, model.setup->config.lowering_reuse_memory) != nullptr) return true;
+  const Imported imported = bind_fixed(model, sizes);
+  if (imported.host != nullptr || imported.room) return false;
+  model.plans->learn(sizes, imported.plan, imported.facts);
+  return true;
+}
+
 std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& sizes) {
   if (model.menu == nullptr) return std::nullopt;
   Imported imported;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 #include <iterator>
+#include <random>
+#include <set>
 
 #include "base/rounding.h"
 
@@ -127,6 +129,25 @@ std::vector<Sizes> sizes_between(const ModelSizes& model) {
   for (std::size_t begin = 0; begin < stride; ++begin)
     for (std::size_t i = begin; i < ordered.size(); i += stride) mixed.push_back(ordered[i]);
   return mixed;
+}
+
+std::vector<Sizes> sizes_scattered(const ModelSizes& model, std::size_t count) {
+  if (std::ranges::all_of(model.symbols, &SizeSymbol::is_guessed)) return {};
+  const Sizes first = first_sizes(model);
+  std::minstd_rand random;
+  std::set<Sizes> all;
+  std::vector<Sizes> ordered;
+  for (std::size_t i = 0; i < count; ++i) {
+    Sizes sizes = first;
+    for (std::size_t j = 0; j < sizes.size(); ++j) {
+      const SizeRange& range = model.symbols[j].range;
+      const std::int64_t steps = std::max<std::int64_t>(greatest_of(range) - range.low, 0) / range.multiple;
+      if (!model.symbols[j].is_guessed)
+        sizes[j] = range.low + static_cast<std::int64_t>(random() % (steps + 1)) * range.multiple;
+    }
+    if (all.insert(sizes).second) ordered.push_back(std::move(sizes));
+  }
+  return ordered;
 }
 
 }  // namespace sylvite

@@ -12,5 +12,7 @@ namespace sylvite {
 [[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model);
 /// Combinations of sizes evenly apart in these ranges, not in their order: the first few tell of the whole ranges.
 [[nodiscard]] std::vector<Sizes> sizes_between(const ModelSizes& model);
+/// Combinations of any sizes in these ranges, each once; always the same ones. Empty where nobody gave a range.
+[[nodiscard]] std::vector<Sizes> sizes_scattered(const ModelSizes& model, std::size_t count);
 
 }  // namespace sylvite

@@ -58,5 +58,25 @@ TEST(SizesBetween, AreSpreadOverTheRangesThatWereGiven) {
   EXPECT_THAT(sizes_between(model), ElementsAre());
 }
 
+TEST(SizesScattered, AreAnyOfTheRangesThatWereGiven) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 8, {1}}, true), symbol("width", {64, 256, {96}, 32}),
+                   symbol("length", {1, 1 << 20, {224}})};
+  const std::vector<Sizes> all = sizes_scattered(model, 40);
+  EXPECT_GT(all.size(), 30U);
+  EXPECT_EQ(std::set<Sizes>(all.begin(), all.end()).size(), all.size());
+  std::set<std::int64_t> widths;
+  for (const Sizes& sizes : all) {
+    EXPECT_EQ(sizes[0], 1);
+    EXPECT_TRUE(model.symbols[1].range.contains(sizes[1]));
+    EXPECT_LE(sizes[2], 512);
+    widths.insert(sizes[1]);
+  }
+  EXPECT_EQ(widths.size(), 7U);
+  EXPECT_EQ(sizes_scattered(model, 40), all);
+  for (SizeSymbol& each : model.symbols) each.is_guessed = true;
+  EXPECT_THAT(sizes_scattered(model, 40), ElementsAre());
+}
+
 }  // namespace
 }  // namespace sylvite
