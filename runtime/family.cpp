@@ -186,7 +186,8 @@ void Family::Rep::learn_plans(const OpenModel& open, double budget, const std::s
     try {
       if (!learn_plan(open, sizes)) break;
     } catch (const Error& error) {
-      log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, sizes), error.what());
+      log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, sizes),
+               error.what());
     }
   }
   report.ready_seconds += steady_seconds() - start;

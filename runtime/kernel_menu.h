@@ -83,9 +83,9 @@ class KernelMenu {
   std::shared_ptr<const Setup> setup_;  ///< nullptr: nothing is kept
   MenuFile file_;
   OpenTexts kept_;
-  std::int64_t plans_ = 0;                          ///< learned from so far
-  bool may_vary_ = true;                            ///< no process before this one had it, and nobody ended it
-  bool is_varied_ = false;                          ///< looked at the least sizes
+  std::int64_t plans_ = 0;  ///< learned from so far
+  bool may_vary_ = true;    ///< no process before this one had it, and nobody ended it
+  bool is_varied_ = false;  ///< looked at the least sizes
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };
 

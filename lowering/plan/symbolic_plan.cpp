@@ -41,6 +41,14 @@ std::optional<Graph> joined_body(const std::vector<const Graph*>& bodies, Extent
       [&](const Extent& extent) { fit.suggest(extent); });
 }
 
+/// How large the windows of convolutions are: small images have windows without the taps that only read borders.
+std::string windows_text(const Graph& body) {
+  std::string text;
+  for (const Node& node : body.nodes())
+    if (node.op == Op::conv) text += fmt::format(" {}", body.type(node.inputs.at(1)).to_string());
+  return text;
+}
+
 /// Layers that differ at most sizes may be equal at some.
 void merge_equal_kernels(Plan& plan) {
   std::unordered_map<std::string_view, std::int32_t> numbers;
@@ -333,7 +341,8 @@ bool begins(const Tensor& longest, const Tensor& beginning) {
 std::string plan_structure(const Plan& plan) {
   std::string text;
   for (const Launch& launch : plan.launches) {
-    text += skeleton(plan.kernels.at(static_cast<std::size_t>(launch.kernel)));
+    const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
+    text += skeleton(kernel) + windows_text(kernel.body);
     for (const BufferId argument : launch.arguments) text += fmt::format(" {}", argument);
     text += '\n';
   }

@@ -162,6 +162,22 @@ TEST(SymbolicPlan, LayersMayBeEqualAtSomeSizes) {
   }
 }
 
+TEST(SymbolicPlan, WindowsOfOtherSizesAreAnotherStructure) {
+  const auto structure = [](std::int64_t window) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({1, 4, 9, 9}));
+    const ValueId w = graph.add_constant(random_tensor({4, 4, window, window}, 7), "w");
+    graph.outputs = {graph.add(Op::conv, {x, w},
+                               {{"strides", Dims{1, 1}},
+                                {"pads", Dims{window / 2, window / 2, window / 2, window / 2}},
+                                {"dilations", Dims{1, 1}},
+                                {"groups", std::int64_t{1}}})};
+    return plan_structure(lower(graph));
+  };
+  EXPECT_EQ(structure(3), structure(3));
+  EXPECT_NE(structure(3), structure(5)) << "as where taps that only read borders are gone";
+}
+
 TEST(SymbolicPlan, HasNoPlanWhereATableEnds) {
   const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(names, samples());
   ASSERT_TRUE(symbolic);
