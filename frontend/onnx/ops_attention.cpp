@@ -1,6 +1,8 @@
 // Attention and what goes with it.
 
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/onnx/attention.h"
@@ -11,19 +13,78 @@
 namespace sylvite {
 namespace {
 
-/// The formula step by step, for models that ask for the scores as well. `mode`: 0 and 1 scores, 2 masked, 3
-/// softmax.
+/// Of each query, whether it sees any key, [..., L, 1]; absent where all do.
+Sym sees_any(const AttentionInputs& in) {
+  if (!in.mask) return {};
+  GraphBuilder& b = in.q.builder();
+  const Sym mask =
+      in.is_causal ? combine(in.mask, causal_mask(b, in.q.dim(2), in.k.dim(2), 0), in.q.dtype()) : in.mask;
+  const bool is_flag = mask.dtype() == DType::boolean;
+  const Sym largest = reduce(Op::reduce_max, is_flag ? cast(mask, DType::i32) : mask, {mask.rank() - 1});
+  const Sym any = apply(Op::greater, largest, is_flag ? 0.0 : -std::numeric_limits<double>::infinity());
+  const std::optional<Tensor> known = b.known(any);
+  if (!known) return any;
+  for (std::int64_t i = 0; i < known->size(); ++i)
+    if (known->as_int64(i) == 0) return any;
+  return {};
+}
+
+/// The formula step by step, for models that ask for the scores as well. `mode`: 0 products, 1 capped, 2 masked, 3 softmax.
 Sym explicit_attention(ImportContext& c, const AttentionInputs& in, std::int64_t mode) {
   const DType dtype = in.q.dtype();
-  Sym scores = matmul(in.q, swap_axes(in.k, 2, 3)) * in.scale;
-  if (in.softcap > 0) scores = apply(Op::tanh, scores / in.softcap) * in.softcap;
+  const Sym products = matmul(in.q, swap_axes(in.k, 2, 3)) * in.scale;
+  const Sym scores = in.softcap > 0 ? apply(Op::tanh, products / in.softcap) * in.softcap : products;
   Sym masked = in.mask ? scores + additive(in.mask, dtype) : scores;
   if (in.is_causal) masked = masked + additive(causal_mask(c.builder(), in.q.dim(2), in.k.dim(2), 0), dtype);
   const DType precision = dtype_of_onnx(static_cast<int>(c.integer("softmax_precision", 1)));
   const bool has_precision = c.has_attribute("softmax_precision");
-  const Sym probabilities = cast(softmax(has_precision ? cast(masked, precision) : masked, 3), dtype);
-  c.output(3, mode == 3 ? probabilities : mode == 2 ? masked : scores);
+  Sym probabilities = cast(softmax(has_precision ? cast(masked, precision) : masked, 3), dtype);
+  if (const Sym any = sees_any(in)) probabilities = where(any, probabilities, 0.0);
+  const Sym shown[] = {products, scores, masked, probabilities};
+  if (mode < 0 || mode > 3) throw ModelError("qk_matmul_output_mode is {}, expected 0 to 3", mode);
+  c.output(3, shown[mode]);
   return matmul(probabilities, in.v);
+}
+
+/// Which keys each query sees by where it stands, behind `before` others: a number for each row of the batch, [B, 1, 1, 1], or for all.
+struct Span {
+  std::int64_t left = -1, right = -1;  ///< keys beside its own place; -1: all
+  bool is_causal = false;
+
+  [[nodiscard]] bool is_bounded() const { return left >= 0 || right >= 0 || is_causal; }
+  /// [B or 1, 1, L, S]. REQUIRES bounds.
+  [[nodiscard]] Sym mask(Sym before, std::int64_t queries, std::int64_t keys) const {
+    GraphBuilder& b = before.builder();
+    const Sym query = b.iota(DType::i64, {1, 1, queries, 1}, 2) + before;
+    const Sym key = b.iota(DType::i64, {1, 1, 1, keys}, 3);
+    const auto last = is_causal ? std::int64_t{0} : right;
+    Sym seen;
+    if (last >= 0) seen = apply(Op::less_equal, key, query + static_cast<double>(last));
+    if (left < 0) return seen;
+    const Sym behind = apply(Op::greater_equal, key, query - static_cast<double>(left));
+    return seen ? apply(Op::logical_and, seen, behind) : behind;
+  }
+};
+
+/// Masks by where queries and keys stand. Keys behind the lengths are no keys, and queries then the last before these.
+void hide_by_place(ImportContext& c, AttentionInputs& in, std::int64_t past) {
+  GraphBuilder& b = c.builder();
+  const std::int64_t queries = in.q.dim(2), keys = in.k.dim(2);
+  const Span span{c.integer("left_window_size", -1), c.integer("right_window_size", -1),
+                  c.integer("is_causal", 0) != 0};
+  Sym lengths = c.optional(6);
+  if (lengths) lengths = reshape(cast(lengths, DType::i64), {lengths.size(), 1, 1, 1});
+  const bool has_windows = span.left >= 0 || span.right >= 0;
+  if (span.is_causal && !has_windows && !lengths && past == 0) {
+    in.is_causal = true;
+  } else if (span.is_bounded()) {
+    const Sym before = lengths && past == 0 ? lengths - static_cast<double>(queries)
+                                            : b.scalar(DType::i64, static_cast<double>(past));
+    in.mask = combine(in.mask, span.mask(before, queries, keys), in.q.dtype());
+  }
+  if (!lengths) return;
+  const Sym is_real = apply(Op::less, b.iota(DType::i64, {1, 1, 1, keys}, 3), lengths);
+  in.mask = combine(in.mask, is_real, in.q.dtype());
 }
 
 void attention_op(ImportContext& c) {
@@ -39,26 +100,20 @@ void attention_op(ImportContext& c) {
   if (past_value) in.v = concat({past_value, in.v}, 2);
   c.output(1, in.k);
   c.output(2, in.v);
-  const std::int64_t keys = in.k.dim(2);
-  if (const Sym mask = c.optional(3)) in.mask = widen_mask(mask, keys);
-  in.is_causal = c.integer("is_causal", 0) != 0;
-  if (in.is_causal && past > 0) {
-    in.mask = combine(in.mask, causal_mask(c.builder(), in.q.dim(2), keys, past), in.q.dtype());
-    in.is_causal = false;
-  }
-  if (const Sym lengths = c.optional(6)) {
-    const Sym position = c.builder().iota(DType::i64, {1, 1, 1, keys}, 3);
-    const Sym is_real =
-        apply(Op::less, position, reshape(cast(lengths, DType::i64), {lengths.size(), 1, 1, 1}));
-    in.mask = combine(in.mask, is_real, in.q.dtype());
-  }
+  if (const Sym mask = c.optional(3)) in.mask = widen_mask(mask, in.k.dim(2));
+  hide_by_place(c, in, past);
   in.k = repeat_heads(in.k, in.q.dim(1));
   in.v = repeat_heads(in.v, in.q.dim(1));
   in.scale = c.real("scale", 1 / std::sqrt(static_cast<double>(in.q.dim(3))));
   in.softcap = c.real("softcap", 0);
   const bool is_simple = !c.wants_output(3) && !c.has_attribute("softmax_precision");
-  const Sym y =
-      is_simple ? core_attention(in) : explicit_attention(c, in, c.integer("qk_matmul_output_mode", 0));
+  Sym y;
+  if (is_simple) {
+    y = core_attention(in);
+    if (const Sym any = sees_any(in)) y = where(any, y, 0.0);
+  } else {
+    y = explicit_attention(c, in, c.integer("qk_matmul_output_mode", 0));
+  }
   c.output(0, is_packed ? join_heads(y) : y);
 }
 
