@@ -53,6 +53,7 @@ std::vector<OnnxOp> onnx_ops() {
                             onnx_contrib_block_ops(),
                             onnx_contrib_expert_ops(),
                             onnx_contrib_gate_ops(),
+                            onnx_contrib_stream_ops(),
                             onnx_contrib_other_ops()}) {
     rows.insert(rows.end(), family.begin(), family.end());
   }

@@ -56,6 +56,7 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_block_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_expert_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_gate_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_contrib_stream_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_contrib_other_ops();
 
 }  // namespace sylvite

@@ -1,4 +1,4 @@
-// GroupQueryAttention of com.microsoft: few heads of keys and values in a cache that the operator extends.
+// Attention of com.microsoft with few heads of keys and values, in caches that the operators extend.
 
 #include <algorithm>
 #include <cmath>
@@ -29,15 +29,22 @@ struct Place {
   [[nodiscard]] std::int64_t keys() const { return known ? *known + tokens : capacity; }
 };
 
-Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
+/// Which inputs say how many tokens there are: of each row, less `beyond`, and of the longest.
+struct Lengths {
+  int of_rows = 5;
+  int total = 6;
+  std::int64_t beyond = 1;
+};
+
+Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens, const Lengths& from) {
   const std::int64_t past = c.has_input(3) ? c.input(3).dim(2) : 0;
-  const Sym lengths = c.input(5);
+  const Sym lengths = c.input(from.of_rows);
   if (batch < 1 || lengths.size() != batch)
-    throw ModelError("seqlens_k has {} elements for a batch of {}", lengths.size(), batch);
+    throw ModelError("input {} has {} lengths for a batch of {}", from.of_rows, lengths.size(), batch);
   // Of a cache that stays between runs, only where the new tokens stand is for the run to say.
   const bool is_kept = past > 0 && c.is_state(3) && c.is_state(4);
-  const bool is_open = is_kept && !c.input(6).is_constant();
-  const std::int64_t total = is_open ? past : c.constant_integer(6);
+  const bool is_open = is_kept && !c.input(from.total).is_constant();
+  const std::int64_t total = is_open ? past : c.constant_integer(from.total);
   if (total < tokens || total > past + tokens)
     throw ModelError("total_sequence_length is {}, expected {} new tokens and up to {} before them", total,
                      tokens, past);
@@ -50,14 +57,17 @@ Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens) {
     return place;
   }
   if (lengths.is_constant()) {
-    const std::vector<std::int64_t> values = c.constant_integers(5);
-    if (std::equal(values.begin() + 1, values.end(), values.begin())) place.known = values[0] + 1 - tokens;
+    const std::vector<std::int64_t> values = c.constant_integers(from.of_rows);
+    if (std::equal(values.begin() + 1, values.end(), values.begin()))
+      place.known = values[0] + from.beyond - tokens;
   }
   if (place.known && (*place.known < 0 || *place.known > past))
-    throw ModelError("seqlens_k says that {} tokens stand before, the cache holds {}", *place.known, past);
+    throw ModelError("input {} says that {} tokens stand before, the cache holds {}", from.of_rows,
+                     *place.known, past);
   if (!place.known)
     place.before = apply(
-        Op::maximum, reshape(cast(lengths, DType::i64), {batch, 1}) + static_cast<double>(1 - tokens), 0.0);
+        Op::maximum,
+        reshape(cast(lengths, DType::i64), {batch, 1}) + static_cast<double>(from.beyond - tokens), 0.0);
   return place;
 }
 
@@ -137,6 +147,16 @@ Projections read_projections(ImportContext& c) {
   return {split_heads(q, heads), split_heads(k, kv_heads), split_heads(v, kv_heads)};
 }
 
+/// By the angles at these positions, whose cosines and sines are tables.
+void rotate_heads(ImportContext& c, Projections& in, Sym cosines, Sym sines, Sym at) {
+  const bool is_interleaved = c.integer("rotary_interleaved", 0) != 0;
+  const Sym cosine = gather(cosines, at, 0);
+  const Sym sine = gather(sines, at, 0);
+  if (cosine.rank() != 3) throw ModelError("the angles have rank {}, expected 3", cosine.rank());
+  in.q = rotate(in.q, cosine, sine, 2 * cosine.dim(2), is_interleaved);
+  in.k = rotate(in.k, cosine, sine, 2 * cosine.dim(2), is_interleaved);
+}
+
 /// Norms of each head of queries and keys, then their rotation.
 void prepare_heads(ImportContext& c, const Place& place, Projections& in) {
   if (const Sym scale = c.optional(14)) {
@@ -144,8 +164,8 @@ void prepare_heads(ImportContext& c, const Place& place, Projections& in) {
     in.q = rms_norm(in.q, scale, 3, c.real("q_norm_epsilon", epsilon));
     in.k = rms_norm(in.k, c.input(15), 3, c.real("k_norm_epsilon", epsilon));
   }
-  const bool is_interleaved = c.integer("rotary_interleaved", 0) != 0;
   if (c.integer("do_rotary", 0) == 0) {
+    (void)c.integer("rotary_interleaved", 0);
     for (const int i : {7, 8, 9}) (void)c.has_input(i);
     return;
   }
@@ -155,11 +175,7 @@ void prepare_heads(ImportContext& c, const Place& place, Projections& in) {
     const bool is_first = place.known && *place.known == 0;
     at = is_first ? at + cast(slice(reshape(given, {given.size()}), 0, 0, 1), DType::i64) : given;
   }
-  const Sym cosine = gather(c.input(7), at, 0);
-  const Sym sine = gather(c.input(8), at, 0);
-  if (cosine.rank() != 3) throw ModelError("the angles have rank {}, expected 3", cosine.rank());
-  in.q = rotate(in.q, cosine, sine, 2 * cosine.dim(2), is_interleaved);
-  in.k = rotate(in.k, cosine, sine, 2 * cosine.dim(2), is_interleaved);
+  rotate_heads(c, in, c.input(7), c.input(8), at);
 }
 
 /// With a score per head that takes its share of the softmax and gives nothing.
@@ -186,15 +202,14 @@ void refuse_the_rest(ImportContext& c) {
   refuse_input(c, 16, "query_seqlens");
 }
 
-void group_query_attention(ImportContext& c) {
-  refuse_the_rest(c);
-  GraphBuilder& b = c.builder();
-  Projections in = read_projections(c);
+void check_caches(ImportContext& c) {
   for (const int i : {3, 4})
     if (c.has_input(i) && (c.input(i).rank() != 4 || c.input(i).dim(2) != c.input(3).dim(2)))
       throw ModelError("input {} is no cache of [batch, heads, length, size]", i);
-  const Place place = read_place(c, in.q.dim(0), in.q.dim(2));
-  prepare_heads(c, place, in);
+}
+
+/// Of the new tokens on all keys; the caches with them are outputs 1 and 2.
+AttentionInputs extend_caches(ImportContext& c, const Projections& in, const Place& place) {
   const Sym k = extended(c.optional(3), in.k, place);
   const Sym v = extended(c.optional(4), in.v, place);
   c.output(1, k);
@@ -203,6 +218,19 @@ void group_query_attention(ImportContext& c) {
   attention.q = in.q;
   attention.k = slice(k, 2, 0, place.keys());
   attention.v = slice(v, 2, 0, place.keys());
+  const double scale = c.real("scale", 0);
+  attention.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(in.q.dim(3)));
+  return attention;
+}
+
+void group_query_attention(ImportContext& c) {
+  refuse_the_rest(c);
+  GraphBuilder& b = c.builder();
+  Projections in = read_projections(c);
+  check_caches(c);
+  const Place place = read_place(c, in.q.dim(0), in.q.dim(2), {});
+  prepare_heads(c, place, in);
+  AttentionInputs attention = extend_caches(c, in, place);
   const bool is_causal = c.integer("causal", 1) != 0;
   attention.mask = visible(c, place, is_causal);
   attention.is_causal = is_causal && !attention.mask;
@@ -211,8 +239,6 @@ void group_query_attention(ImportContext& c) {
                                                     : widen_mask(bias, place.keys());
     attention.mask = combine(attention.mask, fitting, in.q.dtype());
   }
-  const double scale = c.real("scale", 0);
-  attention.scale = scale != 0 ? scale : 1 / std::sqrt(static_cast<double>(in.q.dim(3)));
   attention.softcap = c.real("softcap", 0);
   Sym sink = c.optional(11);
   if (sink) sink = reshape(sink, {1, sink.size(), 1, 1});
@@ -224,8 +250,69 @@ void group_query_attention(ImportContext& c) {
   c.output(0, join_heads(sink ? attention_with_sink(attention, sink) : grouped_attention(attention)));
 }
 
+/// [layouts, blocks, blocks]: which blocks of keys (last) each block of queries sees, from the lists of a compressed matrix.
+Sym read_blocks(ImportContext& c) {
+  const Tensor ends = c.constant(5), columns = c.constant(6);
+  if (ends.dims().size() != 2 || columns.dims().size() != 2 || ends.dims()[1] < 2 ||
+      columns.dims()[0] != ends.dims()[0])
+    throw ModelError("block_row_indices and block_col_indices are no matrices of as many rows");
+  const std::int64_t layouts = ends.dims()[0], blocks = ends.dims()[1] - 1, most = columns.dims()[1];
+  c.builder().reserve_table({layouts, blocks, blocks});
+  Tensor mask(DType::boolean, {layouts, blocks, blocks});
+  for (std::int64_t row = 0; row < layouts * blocks; ++row) {
+    const std::int64_t layout = row / blocks;
+    const std::int64_t first = ends.as_int64(row + layout), last = ends.as_int64(row + layout + 1);
+    if (first < 0 || last < first || last > most)
+      throw ModelError("block_row_indices leave a list of {} columns", most);
+    for (std::int64_t i = first; i < last; ++i) {
+      const std::int64_t column = columns.as_int64(layout * most + i);
+      if (column < 0 || column >= blocks)
+        throw ModelError("block_col_indices have {}, there are {} blocks", column, blocks);
+      mask.set_int64(row * blocks + column, 1);
+    }
+  }
+  return c.builder().constant(mask);
+}
+
+/// Which keys each new token sees in each head, [B or 1, H, L, S].
+Sym visible_blocks(ImportContext& c, const Place& place, std::int64_t heads) {
+  GraphBuilder& b = c.builder();
+  const std::int64_t size = c.required_integer("sparse_block_size");
+  const Sym blocks = read_blocks(c);
+  const std::int64_t layouts = blocks.dim(0);
+  if (size < 1 || (place.keys() + size - 1) / size > blocks.dim(1))
+    throw ModelError("{} blocks of {} do not hold {} keys", blocks.dim(1), size, place.keys());
+  if (layouts < 1 || heads % layouts != 0) throw ModelError("{} layouts for {} heads", layouts, heads);
+  const Sym at = positions(b, place);  // [B or 1, L]
+  const auto of_block = [&](Sym x) {
+    return apply(Op::div, x, b.scalar(DType::i64, static_cast<double>(size)));
+  };
+  const Sym key = b.iota(DType::i64, {place.keys()}, 0);
+  const Sym rows = gather(blocks, of_block(at), 1);                          // [layouts, B, L, blocks]
+  const Sym seen = transpose(gather(rows, of_block(key), 3), {1, 0, 2, 3});  // [B, layouts, L, S]
+  const Dims d = seen.dims();
+  const Sym repeated = broadcast_to(unsqueeze(seen, {1}), {d[0], heads / layouts, d[1], d[2], d[3]});
+  return apply(Op::logical_and, reshape(repeated, {d[0], heads, d[2], d[3]}),
+               apply(Op::less_equal, reshape(key, {1, 1, 1, place.keys()}), unsqueeze(at, {1, 3})));
+}
+
+void sparse_attention(ImportContext& c) {
+  Projections in = read_projections(c);
+  check_caches(c);
+  const Place place = read_place(c, in.q.dim(0), in.q.dim(2), {.of_rows = 8, .total = 7, .beyond = 0});
+  const bool is_rotated = c.integer("do_rotary", 0) != 0;
+  if (is_rotated) rotate_heads(c, in, c.input(9), c.input(10), positions(c.builder(), place));
+  if (!is_rotated)
+    for (const int i : {9, 10}) (void)c.has_input(i);
+  (void)c.integer("rotary_interleaved", 0);
+  AttentionInputs attention = extend_caches(c, in, place);
+  attention.mask = visible_blocks(c, place, in.q.dim(1));
+  c.output(0, join_heads(grouped_attention(attention)));
+}
+
 const OnnxOp rows[] = {
     {"GroupQueryAttention", 1, group_query_attention, domain},
+    {"SparseAttention", 1, sparse_attention, domain},
 };
 
 }  // namespace

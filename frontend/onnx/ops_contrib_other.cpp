@@ -112,6 +112,41 @@ void block_repeats(ImportContext& c) {
   c.output(where(apply(Op::greater, hits, 0.0), -std::numeric_limits<double>::infinity(), scores));
 }
 
+/// Of words of characters, [words, characters], each up to its first 0: the largest of what windows of its characters give. A word
+/// shorter than a window is as long as one; one of no characters gives zeros.
+void embed_words(ImportContext& c) {
+  const Sym words = c.input(0);
+  const Sym filters = c.input(1);
+  const Sym embedding = c.input(3);
+  if (words.rank() != 2 || filters.rank() != 4 || filters.dim(1) != 1 || embedding.rank() != 2 ||
+      filters.dim(3) != embedding.dim(1))
+    throw ModelError("words, filters and embeddings do not fit");
+  const std::int64_t characters = words.dim(1), width = filters.dim(2);
+  if (width < 1 || width > characters)
+    throw ModelError("windows of {} over words of {} characters", width, characters);
+  for (const auto& [name, expected] :
+       {std::pair("embedding_size", filters.dim(0)), std::pair("conv_window_size", width),
+        std::pair("char_embedding_size", embedding.dim(1))})
+    if (const std::int64_t given = c.integer(name, expected); given != expected)
+      throw ModelError("{} is {}, but the weights have {}", name, given, expected);
+  GraphBuilder& b = c.builder();
+  const std::int64_t windows = characters - width + 1;
+  b.reserve_table({windows, width});
+  const Sym start = b.iota(DType::i64, {windows, 1}, 0);
+  const Sym text = gather(gather(embedding, words, 0), start + b.iota(DType::i64, {1, width}, 1), 1);
+  const std::int64_t depth = width * embedding.dim(1);
+  const Sym products = matmul(reshape(text, {words.dim(0), windows, depth}),
+                              transpose(reshape(filters, {filters.dim(0), depth}), {1, 0}));
+  const Sym values = apply(Op::tanh, products + c.input(2));
+  const Sym is_end = cast(apply(Op::equal, words, 0.0), DType::i32);
+  const Sym ends = concat({is_end, b.filled(DType::i32, {words.dim(0), 1}, 1)}, 1);
+  const Sym length = b.add(Op::arg_max, {ends}, {{"axis", std::int64_t{1}}});  // [words, 1]
+  const Sym counts = apply(Op::less_equal, reshape(start, {1, windows}) + static_cast<double>(width),
+                           apply(Op::maximum, length, static_cast<double>(width)));
+  const Sym among = where(unsqueeze(counts, {2}), values, -std::numeric_limits<double>::infinity());
+  c.output(where(apply(Op::greater, length, 0.0), reduce(Op::reduce_max, among, {1}, false), 0.0));
+}
+
 /// MurmurHash3_x86_32 of the bytes.
 std::uint32_t murmur_hash(std::string_view bytes, std::uint32_t seed) {
   const auto mixed = [](std::uint32_t word) { return std::rotl(word * 0xCC9E2D51U, 15) * 0x1B873593U; };
@@ -168,7 +203,8 @@ std::vector<OnnxOp> make_rows() {
                            {"Inverse", 1, inverse, domain},
                            {"MurmurHash3", 1, murmur_hash3, domain},
                            {"NGramRepeatBlock", 1, block_repeats, domain},
-                           {"UnfoldTensor", 1, unfold_tensor, domain}};
+                           {"UnfoldTensor", 1, unfold_tensor, domain},
+                           {"WordConvEmbedding", 1, embed_words, domain}};
   for (const auto family : {onnx_gather_ops(), onnx_quantization_ops(), onnx_resize_ops(), onnx_shape_ops()})
     for (const OnnxOp& op : family)
       if (op.domain.empty() && std::find(std::begin(shared), std::end(shared), op.name) != std::end(shared))

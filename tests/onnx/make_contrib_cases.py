@@ -20,6 +20,7 @@ import contrib_fused_cases
 import contrib_gate_cases
 import contrib_ml_cases
 import contrib_quantized_cases
+import contrib_stream_cases
 import contrib_text_cases
 
 
@@ -104,7 +105,7 @@ def main():
     options = parser.parse_args()
     os.makedirs(options.folder, exist_ok=True)
     seen = set()
-    for family in (contrib_fused_cases, contrib_attention_cases, contrib_gate_cases, contrib_quantized_cases,
+    for family in (contrib_fused_cases, contrib_attention_cases, contrib_gate_cases, contrib_stream_cases, contrib_quantized_cases,
                    contrib_ml_cases, contrib_text_cases):
         for arguments in family.cases():
             name = arguments["name"]
