@@ -1,3 +1,6 @@
+#include <functional>
+#include <optional>
+
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -5,7 +8,9 @@
 // The k first elements along an axis, in order. Three formulations, equal to the bit:
 //
 // By maxima, for few choices of rows: elements are numbers (vN_keys_steps) in the order of keys and then of places, all different.
-// A choice is the largest below the one before: in lanes (vN_lanes_0), and among these (vN_best_0). n*k steps of vectors.
+// A choice is the largest below the one before: in lanes (vN_lanes_0), and among these (vN_best_0). n*k steps of vectors. Of long
+// rows the largest of strips of 32 elements (vN_strips) stand for them; in the strip of a choice the next one is looked for
+// (vN_next_0). n + n*k/32 steps of vectors.
 //
 // By choices: stage vN_fold, whose update 0 is a pass over the axis for each choice. n*k steps.
 //
@@ -116,29 +121,85 @@ Expr ordered_word(const Expr& key, const Expr& place) {
   return (cast<std::uint64_t>(key) << 32) | cast<std::uint64_t>(ahead);
 }
 
-void define_by_maxima(const Order& order, std::int64_t choices) {
+/// Elements of the order at places of the axis, 0 where there are none.
+using Words = std::function<Expr(const Expr& place)>;
+
+/// The largest word below `previous`, if there is such: among `count` words, and `others`.
+Expr largest_word(const Order& order, const std::string& suffix, const Words& words, const Expr& count,
+                  const std::vector<Expr>& others, const Expr& previous) {
+  const Expr nothing = Halide::Internal::make_zero(Halide::UInt(64));
+  const auto below = [&](const Expr& word) {
+    return previous.defined() ? select(word < previous, word, nothing) : word;
+  };
+  const RDom steps = open_reduction_domain({(count + (lanes_of_maxima - 1)) / lanes_of_maxima});
+  Func lanes = order.stage("_lanes" + suffix);
+  lanes(order.vars) = nothing;
+  lanes(order.vars) =
+      Halide::max(lanes(order.vars), below(words(steps[0] * lanes_of_maxima + order.vars[order.position])));
+  Expr among_others = nothing;
+  for (const Expr& other : others) among_others = Halide::max(among_others, below(other));
+  const std::vector<Var> rows = order.rows();
+  const RDom all = reduction_domain({lanes_of_maxima});
+  Func largest = order.stage("_best" + suffix);
+  largest(rows) = among_others;
+  largest(rows) = Halide::max(largest(rows), lanes(order.at(Expr(all[0]))));
+  return largest(rows);
+}
+
+/// The largest words of strips: strip i has the places i, i + strips, i + 2 strips, ...
+struct Strips {
+  static constexpr int length = 32;
+
+  Strips(const Order& of, Words from)
+      : order(of), words(std::move(from)), count((of.count + (length - 1)) / length) {
+    const RDom along = reduction_domain({length});
+    Func largest = order.stage("_strips");
+    largest(order.vars) = Halide::Internal::make_zero(Halide::UInt(64));
+    largest(order.vars) =
+        Halide::max(largest(order.vars), words(along[0] * count + order.vars[order.position]));
+    all = [this, largest](const Expr& place) {
+      return select(place < count, largest(order.at(place)), Halide::Internal::make_zero(Halide::UInt(64)));
+    };
+  }
+  /// The largest word below `chosen` in its strip.
+  [[nodiscard]] Expr next(const std::string& suffix, const Expr& chosen) const {
+    const Expr nothing = Halide::Internal::make_zero(Halide::UInt(64));
+    const RDom along = reduction_domain({length});
+    const Expr place = cast<std::int32_t>(~cast<std::uint32_t>(chosen));
+    const Expr strip = Halide::clamp(place % count, 0, count - 1);
+    const Expr word = words(along[0] * count + strip);
+    const std::vector<Var> rows = order.rows();
+    Func largest = order.stage("_next" + suffix);
+    largest(rows) = nothing;
+    largest(rows) = Halide::max(largest(rows), select(word < chosen, word, nothing));
+    return largest(rows);
+  }
+
+  const Order& order;
+  Words words;
+  Expr count;
+  Words all;
+};
+
+void define_by_maxima(const Order& order, std::int64_t choices, bool has_strips) {
   const Var axis = order.vars[order.position];
   const Expr own = order.key(Halide::clamp(Halide::likely(axis), 0, order.count - 1));
   Func keys = order.stage("_keys_steps");
   keys(order.vars) = cast<std::uint32_t>(to_unsigned(own, order.largest));
-  const std::vector<Var> rows = order.rows();
-  const Expr nothing = Halide::Internal::make_zero(Halide::UInt(64));
+  const Words words = [&](const Expr& place) {
+    return select(place < order.count, ordered_word(keys(order.at(place)), place),
+                  Halide::Internal::make_zero(Halide::UInt(64)));
+  };
+  std::optional<Strips> strips;
+  if (has_strips) strips.emplace(order, words);
   std::vector<Expr> best;
+  std::vector<Expr> others;
   for (std::int64_t choice = 0; choice < choices; ++choice) {
     const std::string suffix = "_" + std::to_string(choice);
-    const RDom steps = open_reduction_domain({(order.count + (lanes_of_maxima - 1)) / lanes_of_maxima});
-    const Expr place = steps[0] * lanes_of_maxima + axis;
-    const Expr word = ordered_word(keys(order.at(place)), place);
-    const Expr exists = place < order.count;
-    Func lanes = order.stage("_lanes" + suffix);
-    lanes(order.vars) = nothing;
-    lanes(order.vars) = Halide::max(
-        lanes(order.vars), select(best.empty() ? exists : exists && word < best.back(), word, nothing));
-    const RDom all = reduction_domain({lanes_of_maxima});
-    Func largest = order.stage("_best" + suffix);
-    largest(rows) = nothing;
-    largest(rows) = Halide::max(largest(rows), lanes(order.at(Expr(all[0]))));
-    best.push_back(largest(rows));
+    const Expr previous = best.empty() ? Expr() : best.back();
+    if (has_strips && choice > 0) others.push_back(strips->next("_" + std::to_string(choice - 1), previous));
+    best.push_back(has_strips ? largest_word(order, suffix, strips->all, strips->count, others, previous)
+                              : largest_word(order, suffix, words, order.count, {}, previous));
   }
   Expr chosen = best.back();
   for (auto choice = static_cast<int>(choices) - 1; choice-- > 0;)
@@ -236,15 +297,22 @@ void define_by_digits(const Order& order) {
   order.define(from_unsigned(keys(order.at(in_axis(index))), own.type(), order.largest), index);
 }
 
+/// Do the largest of strips stand for rows? Where there are many strips, or may be.
+bool has_long_rows(const Order& order) {
+  constexpr std::int64_t long_row = 1024;
+  const Extent& count = order.builder.type(order.in).shape.at(order.axis);
+  return order.type.shape.at(order.axis).known() > 1 && (!count.is_known() || count.known() >= long_row);
+}
+
 /// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place.
 bool is_by_maxima(const Order& order) {
-  constexpr std::int64_t most_choices = 24;
+  constexpr std::int64_t most_choices = 24, most_of_strips = 50;
   constexpr std::int64_t few = 2 * std::int64_t{lanes_of_maxima};
   if (DeviceMath::is_used() || order.position != 0) return false;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
   const Extent& k = order.type.shape.at(order.axis);
-  if (!k.is_known() || k.known() < 1 || k.known() > most_choices ||
-      (count.is_known() && count.known() <= few))
+  if (!k.is_known() || k.known() < 1 || (count.is_known() && count.known() <= few) ||
+      k.known() > (has_long_rows(order) && count.is_known() ? most_of_strips : most_choices))
     return false;
   return order.key(Expr(0)).type().bits() <= 32;
 }
@@ -265,7 +333,8 @@ bool is_by_digits(const Order& order) {
 
 void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const Order order{builder, node};
-  if (is_by_maxima(order)) return define_by_maxima(order, order.type.shape.at(order.axis).known());
+  if (is_by_maxima(order))
+    return define_by_maxima(order, order.type.shape.at(order.axis).known(), has_long_rows(order));
   if (is_by_digits(order)) return define_by_digits(order);
   define_by_choices(order);
 }

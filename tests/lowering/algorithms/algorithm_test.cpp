@@ -358,12 +358,16 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
     check_order(of(dtype, {33}), 0, 8);
     check_order(of(dtype, {2, 64}), 1, 1);
   }
+  for (const DType dtype : {DType::f32, DType::u8}) check_order(of(dtype, {2, 1500}), 1, 9);  // by strips
   Tensor special(DType::f32, {600});
   const double numbers[] = {0, -0.0, 1, NAN, -1, INFINITY, -INFINITY, 1e-40};
   for (std::int64_t i = 0; i < 600; ++i)
     special.set_double(i, numbers[static_cast<std::size_t>(i * i % 61 % 8)]);
   check_order(f32({600}), 0, 77, {special});
   check_order(f32({600}), 0, 8, {special});
+  Tensor alike(DType::f32, {1100});
+  for (std::int64_t i = 0; i < 1100; ++i) alike.set_double(i, numbers[static_cast<std::size_t>(i % 8)]);
+  check_order(f32({1100}), 0, 12, {alike});
 }
 
 TEST(Algorithm, Normalizations) {
