@@ -3,7 +3,7 @@
 
 #include <bit>
 #include <cmath>
-#include <functional>
+#include <mutex>
 #include <random>
 
 #include "base/error.h"
@@ -17,20 +17,32 @@ constexpr const char* reason = "draws random numbers at every run";
 
 using Engine = std::mt19937_64;
 
+/// Asking the machine for each takes as long as drawing thousands.
+std::uint64_t fresh_seed() {
+  static std::mutex mutex;
+  static Engine seeds(std::random_device{}());
+  const std::scoped_lock lock(mutex);
+  return seeds();
+}
+
 Engine engine_of(ImportContext& c) {
   c.wait_for_run(reason);
-  if (!c.has_attribute("seed")) return Engine(std::random_device{}());
+  if (!c.has_attribute("seed")) return Engine(fresh_seed());
   const bool is_whole = c.op_type() == "Dropout";  // an integer there, a float everywhere else
   return Engine(is_whole ? static_cast<std::uint64_t>(c.integer("seed", 0))
                          : std::bit_cast<std::uint64_t>(c.real("seed", 0)));
 }
 
-void draw(ImportContext& c, DType dtype, const Dims& dims, const std::function<double(Engine&)>& number) {
+template <typename Number>
+void draw(ImportContext& c, DType dtype, const Dims& dims, Number number) {
   Engine engine = engine_of(c);
   const TensorType type = make_type(dtype, dims);
   c.builder().charge(type.byte_size(), type.element_count());
   Tensor tensor(dtype, dims);
-  for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, number(engine));
+  if (dtype == DType::f32)
+    for (float& each : tensor.mutable_view<float>()) each = static_cast<float>(number(engine));
+  else
+    for (std::int64_t i = 0; i < tensor.size(); ++i) tensor.set_double(i, number(engine));
   c.output(c.builder().constant(tensor));
 }
 
@@ -39,13 +51,15 @@ DType dtype_or(ImportContext& c, DType fallback) {
   return given == 0 ? fallback : dtype_of_onnx(static_cast<int>(given));
 }
 
-std::function<double(Engine&)> normal(ImportContext& c) {
-  return [mean = c.real("mean", 0), scale = c.real("scale", 1)](Engine& engine) {
-    return mean + scale * std::normal_distribution<double>()(engine);
+/// One distribution draws all of them: it makes two normal numbers at a time.
+auto normal(ImportContext& c) {
+  return [mean = c.real("mean", 0), scale = c.real("scale", 1),
+          standard = std::normal_distribution<double>()](Engine& engine) mutable {
+    return mean + scale * standard(engine);
   };
 }
 
-std::function<double(Engine&)> uniform(ImportContext& c) {
+auto uniform(ImportContext& c) {
   return [low = c.real("low", 0), high = c.real("high", 1)](Engine& engine) {
     return low + (high - low) * std::uniform_real_distribution<double>()(engine);
   };
