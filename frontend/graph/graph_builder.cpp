@@ -242,7 +242,7 @@ std::vector<Sym> GraphBuilder::add_all(Op op, const std::vector<Sym>& inputs, At
     check_value_size(graph_->type(id));
     outputs.emplace_back(*this, id);
   }
-  const Node node = graph_->nodes().back();
+  const Node& node = graph_->nodes().back();  // folding adds constants only
   return may_fold(node) ? fold(node) : outputs;
 }
 

@@ -371,7 +371,6 @@ void OnnxGraphImporter::import_operator(const OnnxOp& op, const onnx::NodeProto&
 }
 
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
-  const std::string description = describe_node(node);
   try {
     count_nodes(1 + (node.input_size() + node.output_size() + node.attribute_size()) / entries_like_a_node);
     if (const onnx::FunctionProto* function = functions_.find(node)) {
@@ -397,12 +396,12 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
       if (!output.empty() && scope.find(output) == nullptr)
         throw UnsupportedError("output '{}' of {} is not supported", output, node.op_type());
   } catch (const Error& error) {
-    rethrow_named(error, description);
+    rethrow_named(error, describe_node(node));
   } catch (const std::bad_alloc&) {
-    throw UnsupportedError("{}: not enough memory", description);
+    throw UnsupportedError("{}: not enough memory", describe_node(node));
   } catch (const std::exception& error) {
     // What is wrong with a model is told as a typed error; this is a check of ours that is missing.
-    throw InternalError("{}: {}; please report this with the model", description, error.what());
+    throw InternalError("{}: {}; please report this with the model", describe_node(node), error.what());
   }
 }
 

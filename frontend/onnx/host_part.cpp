@@ -73,6 +73,7 @@ class OnnxHostPart final : public HostPart {
     for (const OnnxExpectation& expected : part->expectations_)
       part->steps_.push_back({expected.node, fmt::format("checks what it takes: {}", expected.otherwise)});
     for (const ValueId id : result.graph.inputs) {
+      part->graph_types_.push_back(result.graph.type(id));
       const auto port = std::find_if(
           part->inputs_.begin(), part->inputs_.end(),
           [&](const ModelPort& candidate) { return candidate.name == result.graph.value(id).name; });
@@ -135,8 +136,9 @@ class OnnxHostPart final : public HostPart {
       throw InputError("{} inputs given, the model takes {}", inputs.size(), inputs_.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) check_kind(inputs[i], inputs_[i], i);
     std::vector<Tensor> tensors;
-    for (const std::size_t i : graph_inputs_) {
-      if (inputs[i].describe() != inputs_[i].type) {
+    for (std::size_t at = 0; at < graph_inputs_.size(); ++at) {
+      const std::size_t i = graph_inputs_[at];
+      if (!inputs[i].is_tensor() || inputs[i].tensor().type() != graph_types_[at]) {
         throw InputError("input {} '{}': got {}, expected {}", i, inputs_[i].name, inputs[i].describe(),
                          inputs_[i].type);
       }
@@ -175,6 +177,7 @@ class OnnxHostPart final : public HostPart {
   std::vector<HostHandover> handovers_;
   std::vector<OnnxExpectation> expectations_;  ///< the graph's last outputs
   std::vector<std::size_t> graph_inputs_;      ///< per graph input, its place in inputs_
+  std::vector<TensorType> graph_types_;        ///< per graph input
   std::size_t graph_output_count_ = 0;
 };
 
