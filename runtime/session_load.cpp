@@ -309,6 +309,46 @@ bool fit_traced(ParsedModel& model, const ModelSizes& usual) {
   return false;
 }
 
+/// The guessed size of an axis of the input, counted from behind; nullptr where it has none that may be so large.
+SizeSymbol* guessed_size(ModelSizes& sizes, const SizedInput& input, std::size_t from_behind,
+                         std::int64_t size) {
+  if (from_behind >= input.axes.size()) return nullptr;
+  const int symbol = input.axes[input.axes.size() - 1 - from_behind].symbol;
+  if (symbol < 0) return nullptr;
+  SizeSymbol& found = sizes.symbols[static_cast<std::size_t>(symbol)];
+  return found.is_guessed && size > 1 && found.range.contains(size) ? &found : nullptr;
+}
+
+/// Features have as many elements as the weights of a first layer do: the last extent is one of theirs, or the last two are.
+bool fit_weights(ParsedModel& model, const ModelSizes& usual) {
+  for (const Dims& shape : first_weights(model)) {
+    for (std::size_t at = 0; at < usual.inputs.size(); ++at) {
+      for (std::size_t last = shape.size(); last-- > 0;) {
+        model.sizes = usual;
+        SizeSymbol* size = guessed_size(model.sizes, usual.inputs[at], 0, shape[last]);
+        if (size == nullptr) continue;
+        size->range.hints = {shape[last]};
+        if (try_first_sizes(model)) return true;
+        SizeSymbol* beside =
+            last == 0 ? nullptr : guessed_size(model.sizes, usual.inputs[at], 1, shape[last - 1]);
+        if (beside == nullptr || beside == size) continue;
+        beside->range.hints = {shape[last - 1]};
+        if (try_first_sizes(model)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// Where batches stand there may be frames, of which windows take several.
+ModelSizes with_frames(ModelSizes sizes) {
+  constexpr std::int64_t frames = 128;
+  for (SizeSymbol& symbol : sizes.symbols)
+    if (symbol.is_guessed && symbol.range.hints.front() == 1 && symbol.range.contains(frames))
+      symbol.range.hints = {frames};
+  return sizes;
+}
+
 /// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
 /// window takes 256 samples, or for powers of two, or have states of sizes of their own. Where others do not help either, the
 /// usual ones stay, and the error that comes of them.
@@ -318,7 +358,7 @@ void fit_guesses(ParsedModel& model) {
   if (try_first_sizes(model)) return;
   for (const auto change : {empty_state, shrink_guess, shrink_power})
     if (fit_by(model, usual, change)) return;
-  if (fit_traced(model, usual)) return;
+  if (fit_traced(model, usual) || fit_weights(model, usual) || fit_weights(model, with_frames(usual))) return;
   for (const auto change : {grow_guess, grow_batch})
     if (fit_by(model, usual, change)) return;
   model.sizes = usual;

@@ -49,4 +49,23 @@ std::vector<std::int64_t> traced_sizes(const ParsedModel& model) {
   return sizes;
 }
 
+std::vector<Dims> first_weights(const ParsedModel& model) {
+  constexpr std::size_t most = 16;
+  std::map<std::string, const onnx::TensorProto*> weights;
+  const onnx::GraphProto& graph = model.proto->graph();
+  for (const onnx::TensorProto& tensor : graph.initializer())
+    if (tensor.dims_size() > 0) weights[tensor.name()] = &tensor;
+  std::vector<Dims> shapes;
+  for (const onnx::NodeProto& node : graph.node()) {
+    for (const std::string& name : node.input()) {
+      const auto weight = weights.find(name);
+      if (weight == weights.end()) continue;
+      const auto& dims = weight->second->dims();
+      shapes.emplace_back(dims.begin(), dims.end());
+      if (shapes.size() == most) return shapes;
+    }
+  }
+  return shapes;
+}
+
 }  // namespace sylvite

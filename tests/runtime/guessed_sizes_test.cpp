@@ -112,5 +112,27 @@ TEST(GuessedSizes, BatchesGrowWhereAModelTakesNoneSoSmall) {
   EXPECT_EQ(compiled.run({Tensor(DType::f32, {20, 3})}).at(0).dims(), (Dims{5, 3}));
 }
 
+/// Frames of as many features as a first layer has weights for, of which a window takes several.
+TEST(GuessedSizes, FeaturesAreAsManyAsTheirWeights) {
+  const TemporaryFolder folder;
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (const char* name : {"frames", "features"}) shape.add_dim()->set_dim_param(name);
+  add_output(graph, "y");
+  add_floats(graph, "weights", {138, 2}, std::vector<float>(276, 1.0F));
+  add_node(graph, "MatMul", {"x", "weights"}, {"product"});
+  add_integers(graph, "best", {5});
+  add_node(graph, "TopK", {"product", "best"}, {"y", "places"});
+  set_integer(*graph.mutable_node(1), "axis", 0);
+  const std::string path = folder.path() + "/features.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{128, 138}));
+  CompiledModel compiled = compile(path, test_options(folder.path()));
+  EXPECT_EQ(compiled.run({Tensor(DType::f32, {20, 138})}).at(0).dims(), (Dims{5, 2}));
+}
+
 }  // namespace
 }  // namespace sylvite
