@@ -283,13 +283,18 @@ Sym next_places(const Walk& walk, Sym x, Sym at, std::int64_t axis) {
   return next + cast(conditions(walk.forest, tables, value, at), type);
 }
 
+/// Fewer than a vector has lanes.
+bool is_few_rows(std::int64_t rows) {
+  constexpr std::int64_t vector = 16;
+  return rows < vector;
+}
+
 /// The leaves where rows of x end: [rows, trees]. From a vector of rows on, these are innermost: neighbours walk down one tree, whose
 /// nodes are then near.
 Sym walk_down(const Walk& walk, Sym x) {
-  constexpr std::int64_t vector = 16;
   GraphBuilder& b = x.builder();
   const std::int64_t rows = x.dim(0);
-  const bool is_turned = rows >= vector;
+  const bool is_turned = !is_few_rows(rows);
   const Sym features = is_turned ? swap_axes(x, 0, 1) : x;
   std::vector<Sym> ends;
   for (const Trees& trees : by_depth(walk.forest, rows)) {
@@ -354,13 +359,14 @@ Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_
     const Sym sum = reduce(Op::reduce_sum, gather(b.reals(dtype, {leaves}, table), reached, 0), {1});
     return aggregate == Aggregate::average ? sum / trees : sum;
   }
-  const Sym rows = gather(b.reals(dtype, {leaves, targets}, table), reached, 0);  // [rows, trees, targets]
-  if (is_sum) {
-    const Sym sum = reduce(Op::reduce_sum, rows, {1}, false);
-    return aggregate == Aggregate::average ? sum / trees : sum;
-  }
-  const Op op = aggregate == Aggregate::minimum ? Op::reduce_min : Op::reduce_max;
-  const Sym best = reduce(op, rows, {1}, false);
+  const Sym weights_of = b.reals(dtype, {leaves, targets}, table);
+  const Op op = is_sum ? Op::reduce_sum : aggregate == Aggregate::minimum ? Op::reduce_min : Op::reduce_max;
+  // Of few rows the trees are lanes, of many the targets of a leaf are read together.
+  const Sym best =
+      is_few_rows(reached.dim(0))
+          ? swap_axes(reduce(op, gather(swap_axes(weights_of, 0, 1), reached, 1), {2}, false), 0, 1)
+          : reduce(op, gather(weights_of, reached, 0), {1}, false);
+  if (is_sum) return aggregate == Aggregate::average ? best / trees : best;
   return where(apply(Op::equal, best, nothing), 0.0, best);
 }
 
