@@ -10,7 +10,7 @@
 namespace sylvite {
 
 inline constexpr int oldest_opset = 1;
-inline constexpr int newest_opset = 27;  ///< the README names both
+inline constexpr int newest_opset = 28;  ///< the README names both
 
 /// Reads and imports a model file. External data is memory-mapped, and only from the model's own folder:
 /// absolute paths, "..", special files and links are refused; see DataFolder for the links that are not. Throws

@@ -80,10 +80,18 @@ void mish(ImportContext& c) {
   c.output(x * apply(Op::tanh, apply(Op::softplus, x)));
 }
 
+Sym swish_of(Sym x, double alpha) {
+  return alpha == 1 ? apply(Op::silu, x) : x * apply(Op::sigmoid, x * alpha);
+}
+
 void swish(ImportContext& c) {
-  const Sym x = c.input(0);
-  const double alpha = c.real("alpha", 1);
-  c.output(alpha == 1 ? apply(Op::silu, x) : x * apply(Op::sigmoid, x * alpha));
+  c.output(swish_of(c.input(0), c.real("alpha", 1)));
+}
+
+void swiglu(ImportContext& c) {
+  const Sym gate = c.input(0);
+  if (gate.dims() != c.input(1).dims()) throw ModelError("the gate and what it scales differ in shape");
+  c.output(swish_of(gate, c.real("alpha", 1)) * c.input(1));
 }
 
 void gelu(ImportContext& c) {
@@ -175,6 +183,7 @@ const OnnxOp rows[] = {
     {"Softmax", 1, softmax_op<Op::softmax>},
     {"Softplus", 1, unary<Op::softplus>},
     {"Softsign", 1, softsign},
+    {"SwiGLU", 28, swiglu},
     {"Swish", 24, swish},
     {"Tanh", 6, unary<Op::tanh>},
     {"ThresholdedRelu", 10, thresholded_relu},

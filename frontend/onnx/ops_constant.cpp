@@ -56,15 +56,19 @@ void size_op(ImportContext& c) {
 
 void range_op(ImportContext& c) {
   const DType dtype = c.input(0).dtype();
+  // Of narrow floats in f32: what is added up in their own precision stops growing.
+  const DType computed = is_float(dtype) && dtype != DType::f64 ? DType::f32 : dtype;
+  if (c.integer("stash_type", 1) != 1 && computed != dtype)
+    throw UnsupportedError("stash_type is supported as 1 (f32) only");
   const double start = c.constant_real(0);
   const double limit = c.constant_real(1);
   const double delta = c.constant_real(2);
   if (delta == 0) throw ModelError("delta is 0");
   const double count = std::max(std::ceil((limit - start) / delta), 0.0);
   if (!(count <= 1e9)) throw UnsupportedError("a range of {} elements", count);
-  Sym result = c.builder().iota(dtype, {static_cast<std::int64_t>(count)}, 0);
+  Sym result = c.builder().iota(computed, {static_cast<std::int64_t>(count)}, 0);
   if (delta != 1) result = result * delta;
-  c.output(start == 0 ? result : result + start);
+  c.output(cast(start == 0 ? result : result + start, dtype));
 }
 
 void eye_like(ImportContext& c) {

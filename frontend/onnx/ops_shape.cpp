@@ -292,8 +292,9 @@ void space_to_depth(ImportContext& c) {
   const Dims d = x.dims();
   if (block < 1 || d[2] % block != 0 || d[3] % block != 0)
     throw ModelError("blocksize {} does not divide {}x{}", block, d[2], d[3]);
+  const bool is_crd = c.string("mode", "DCR") == "CRD";
   const Sym split = reshape(x, {d[0], d[1], d[2] / block, block, d[3] / block, block});
-  c.output(reshape(transpose(split, {0, 3, 5, 1, 2, 4}),
+  c.output(reshape(is_crd ? transpose(split, {0, 1, 3, 5, 2, 4}) : transpose(split, {0, 3, 5, 1, 2, 4}),
                    {d[0], d[1] * block * block, d[2] / block, d[3] / block}));
 }
 

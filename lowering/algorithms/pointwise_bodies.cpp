@@ -226,8 +226,14 @@ Expr power(const Expr& a, const Expr& b) {
 
 Expr shift(const Expr& a, const Expr& b, bool left) {
   const Expr bits = constant(b, a.type().bits());
-  const Expr amount = Halide::min(b, constant(b, a.type().bits() - 1));
-  return select(b >= bits, constant(a, 0), left ? a << amount : a >> amount);
+  const Expr most = constant(b, a.type().bits() - 1);
+  if (a.type().is_uint()) {
+    const Expr amount = Halide::min(b, most);
+    return select(b >= bits, constant(a, 0), left ? a << amount : a >> amount);
+  }
+  const Expr amount = Halide::clamp(b, constant(b, 0), most);
+  const Expr beyond = left ? constant(a, 0) : a >> most;  // as many bits of the sign
+  return select(b < 0 || b >= bits, beyond, left ? a << amount : a >> amount);
 }
 
 Expr low_word(const Expr& x) {

@@ -177,6 +177,44 @@ TEST(OnnxImporterTest, ClipTakesBoundsFromAttributesOrInputs) {
   EXPECT_THAT(run(newer, {x}), testing::ElementsAre(-5, 0.5, 1));
 }
 
+TEST(OnnxImporterTest, SpaceToDepthOrdersBlocksAsItsModeSays) {
+  const Tensor x = floats({1, 2, 2, 2}, {0, 1, 2, 3, 4, 5, 6, 7});
+  onnx::ModelProto model = one_node(28, "SpaceToDepth", {1, 2, 2, 2});
+  onnx::NodeProto& node = *model.mutable_graph()->mutable_node(0);
+  set_integer(node, "blocksize", 2);
+  EXPECT_THAT(run(model, {x}), testing::ElementsAre(0, 4, 1, 5, 2, 6, 3, 7));
+  set_text(node, "mode", "CRD");
+  EXPECT_THAT(run(model, {x}), testing::ElementsAre(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+TEST(OnnxImporterTest, GatesScaleTheirOwnShape) {
+  onnx::ModelProto model = one_node(28, "SwiGLU", {2});
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "b", {2});
+  graph.mutable_node(0)->add_input("b");
+  set_real(*graph.mutable_node(0), "alpha", 0);
+  EXPECT_THAT(run(model, {floats({2}, {2, -4}), floats({2}, {3, 5})}), testing::ElementsAre(3, -10));
+  add_value(*graph.mutable_input(1), "b", {1});
+  EXPECT_THAT([&] { (void)import_model(model); },
+              testing::ThrowsMessage<ModelError>(testing::HasSubstr("differ in shape")));
+}
+
+// From 2048 to 2056: in f16 itself 2048 + 1 is 2048.
+TEST(OnnxImporterTest, RangesOfNarrowFloatsGrow) {
+  onnx::ModelProto model = empty_model(27);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const auto& [name, bits] :
+       {std::pair("start", 0x6800), std::pair("limit", 0x6804), std::pair("delta", 0x3c00)}) {
+    onnx::TensorProto& tensor = add_floats(graph, name, {}, {});
+    tensor.set_data_type(onnx::TensorProto::FLOAT16);
+    tensor.add_int32_data(bits);
+  }
+  add_node(graph, "Range", {"start", "limit", "delta"}, {"r"});
+  set_integer(add_node(graph, "Cast", {"r"}, {"y"}), "to", onnx::TensorProto::FLOAT);
+  add_output(graph, "y");
+  EXPECT_THAT(run(model, {}), testing::ElementsAre(2048, 2048, 2050, 2052, 2052, 2052, 2054, 2056));
+}
+
 TEST(OnnxImporterTest, SqueezeTakesAxesFromAttributeOrInput) {
   onnx::ModelProto older = one_node(11, "Squeeze", {1, 2, 1});
   set_integers(*older.mutable_graph()->mutable_node(0), "axes", {0});

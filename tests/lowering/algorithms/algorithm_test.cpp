@@ -222,6 +222,21 @@ TEST(Algorithm, IntegersOfEveryWidth) {
   }
 }
 
+// By fewer than none or more bits than there are, what is left are bits of the sign.
+TEST(Algorithm, ShiftsOfSignedIntegers) {
+  const std::vector<std::int64_t> values = {-8, -8, -8, -8, 8, 8, 8, 8, -1, 1, 127, -128};
+  const std::vector<std::int64_t> amounts = {0, 1, 100, -1, 0, 1, 100, -1, 7, 7, 6, 7};
+  for (const DType dtype : {DType::i8, DType::i16, DType::i32, DType::i64}) {
+    Tensor x(dtype, {12});
+    Tensor by(dtype, {12});
+    for (std::int64_t i = 0; i < 12; ++i) {
+      x.set_int64(i, values[static_cast<std::size_t>(i)]);
+      by.set_int64(i, amounts[static_cast<std::size_t>(i)]);
+    }
+    check({x.type(), by.type()}, {{Op::shift_left, {0, 1}, {}}, {Op::shift_right, {0, 1}, {}}}, {x, by}, 0);
+  }
+}
+
 TEST(Algorithm, Booleans) {
   std::vector<NodeCase> nodes = each({Op::logical_and, Op::logical_or, Op::logical_xor, Op::equal}, {0, 1});
   nodes.push_back({Op::logical_not, {0}, {}});
