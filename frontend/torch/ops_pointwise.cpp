@@ -15,11 +15,18 @@ void function(TorchContext& c) {
   c.output(apply(op, c.operand("self", c.result_dtype())));
 }
 
+/// Floats become narrow integers by way of wide ones, whose low bits stay, as torch says for those without a sign.
+Sym converted(Sym x, DType to) {
+  const bool is_narrow = !is_float(to) && to != DType::boolean && dtype_size(to) < 4;
+  if (is_narrow && is_float(x.dtype())) x = cast(x, x.dtype() == DType::f64 ? DType::i64 : DType::i32);
+  return cast(x, to);
+}
+
 void convert(TorchContext& c) {
   for (const std::string_view name : {"layout", "device", "pin_memory", "non_blocking", "memory_format"})
     c.ignore(name);
   const Sym x = c.tensor("self");
-  c.output(cast(x, c.dtype("dtype", x.dtype())));
+  c.output(converted(x, c.dtype("dtype", x.dtype())));
 }
 
 /// The same bits as another type, of as many.
