@@ -80,7 +80,7 @@ def leaves_device(value: Any, device: str) -> bool:
 # Types
 
 
-def _dense_order(tensor: torch.Tensor) -> list[int] | None:
+def dense_order(tensor: torch.Tensor) -> list[int] | None:
     """Axes from the outermost to the innermost in memory, or None where there are gaps or overlaps. Adds no guard."""
     axes = [d for d in range(tensor.dim()) if expression_of(tensor.shape[d]) != 1]
     axes.sort(key=lambda d: -hint_of(tensor.stride(d)))
@@ -94,7 +94,7 @@ def _dense_order(tensor: torch.Tensor) -> list[int] | None:
 
 def strides_text(tensor: torch.Tensor) -> str:
     """" strides [..]" where the elements lie without gaps, but not row by row."""
-    axes = _dense_order(tensor)
+    axes = dense_order(tensor)
     if axes is None or axes == sorted(axes):
         return ""
     return f" strides {sizes_text(tensor.stride())}"
@@ -293,7 +293,7 @@ def _shared_roots(outputs: Sequence[Any], shares: bool) -> set[Node]:
     wanted = {node for node, count in counts.items() if shares and count > 1} | {root_of(node) for node in tensors if is_remade(node)}
     return {
         node for node in wanted
-        if node.op == "call_function" and isinstance(whole := node.meta.get("val"), torch.Tensor) and _dense_order(whole) is not None
+        if node.op == "call_function" and isinstance(whole := node.meta.get("val"), torch.Tensor) and dense_order(whole) is not None
     }  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch._higher_order_ops.flex_attention import sdpa_dense
 
+from .torch_graph import dense_order
+
 # Attention
 
 
@@ -160,10 +162,35 @@ def _batch_first_attention(trains: bool) -> Callable[..., Any]:
     return batch_first_attention
 
 
+def _lie_as(value: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
+    """The same values, with their axes from the outermost to the innermost in memory in this order."""
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return value.permute(order).contiguous().permute(back)
+
+
+def _lay_result(node: torch.fx.Node, kept: bool) -> None:
+    """On a CPU attention lies as eager's: as the query where torch has a kernel for it, else row by row. The operation above has
+    its heads behind the rows, its formula each row behind the last one."""
+    value = node.meta["example_value"]
+    wanted = dense_order(value)
+    if value.device.type != "cpu" or wanted is None:
+        return
+    axes = list(range(value.dim()))
+    if kept and len(axes) > 3:
+        axes[-3:-1] = axes[-2], axes[-3]
+    if wanted == [axis for axis in axes if axis in wanted]:
+        return
+    order = tuple([axis for axis in axes if axis not in wanted] + wanted)
+    with node.graph.inserting_after(node):
+        laid = node.graph.call_function(_lie_as, (node, order))
+    laid.meta = dict(node.meta)
+    node.replace_all_uses_with(laid, delete_user_cb=lambda user: user is not laid)
+
+
 def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
     """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient. Attention with
     scores that the caller changes is torch's formula for them, which has gradients on every device."""
-    for node in module.graph.nodes:
+    for node in list(module.graph.nodes):
         if node.op != "call_function":
             continue
         if node.target is torch.ops.higher_order.flex_attention:
@@ -172,8 +199,10 @@ def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
             node.target = (_batch_first_attention if _turns_batches(node) else _multi_head_attention)(trains)
         elif node.target is torch.nn.functional.scaled_dot_product_attention:
             arguments = attention_arguments(*node.args, **node.kwargs)
-            if arguments is not None and (not trains or has_gradient(*arguments)):
+            kept = arguments is not None and (not trains or has_gradient(*arguments))
+            if kept:
                 node.target, node.args, node.kwargs = torch.ops.sylvite.attention.default, arguments, {}
+            _lay_result(node, kept)
     module.recompile()
 
 

@@ -201,6 +201,21 @@ class Decompositions(Whole):
             self.check(attend, *torch.randn(3, 1, 2, 6, 8).unbind(0))
 
 
+class AttentionInMemory(Whole):
+    def test_results_lie_as_eagers(self):
+        dense, heads_behind = torch.randn(2, 3, 5, 8), torch.randn(2, 5, 3, 8).transpose(1, 2)
+        rows_first = torch.randn(5, 2, 3, 8).permute(1, 2, 0, 3)
+        for q, mask, width in ((dense, None, 8), (rows_first, torch.randn(2, 1, 5, 5), 8), (heads_behind, torch.randn(3, 5, 5), 8),
+                               (heads_behind, None, 6)):  # fmt: skip
+            torch._dynamo.reset()
+
+            def attend(q, k, v):
+                return F.scaled_dot_product_attention(q, k, v[..., :width], mask)
+
+            self.check(attend, q, q * 2, q + 1)
+            self.check_gradients(attend, q, q * 2, q + 1)
+
+
 class Branches(Whole):
     def test_both_ways(self):
         a, b = nn.Linear(4, 4), nn.Linear(4, 4)
