@@ -5,6 +5,7 @@ Each function rewrites a module before it becomes a program, and one beside it d
 
 import dataclasses
 import functools
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -34,6 +35,13 @@ def _boxed(function: Callable[[list[Any]], Any]) -> Boxed:
 # Branches: both are computed, and one is taken.
 
 
+def _hold(module: GraphModule, value: torch.Tensor) -> str:
+    """The name of a new attribute with that value."""
+    name = next(name for i in itertools.count() if not hasattr(module, name := f"_branch_value_{i}"))
+    module.register_buffer(name, value, persistent=False)
+    return name
+
+
 def _inline(branch: GraphModule, operands: Sequence[Any], before: Node) -> list[Any]:
     """What the branch returns, computed in front of the node."""
     graph = before.graph
@@ -45,6 +53,8 @@ def _inline(branch: GraphModule, operands: Sequence[Any], before: Node) -> list[
             return torch.fx.map_arg(list(node.args[0]), lambda n: copies[n])
         with graph.inserting_before(before):
             copies[node] = graph.node_copy(node, lambda n: copies[n])
+        if node.op == "get_attr":  # a tensor that the branch holds
+            copies[node].target = _hold(graph.owning_module, operator.attrgetter(str(node.target))(branch))
     raise AssertionError("a graph without an output")
 
 
@@ -52,14 +62,23 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, Node) and isinstance(value.meta.get("val"), torch.Tensor)
 
 
+def _can_be_inlined(node: Node) -> bool:
+    if node.op == "get_attr":
+        return isinstance(operator.attrgetter(str(node.target))(node.graph.owning_module), torch.Tensor)
+    return node.op in ("placeholder", "call_function", "output")
+
+
 def _branches(module: GraphModule, node: Node) -> list[GraphModule] | None:
-    """The two graphs of a branch that both can be computed: tensors alone leave them, and they hold no graphs."""
+    """The two graphs of a branch that both can be computed: tensors alone leave them, and they hold no graphs but those of
+    branches within, which are taken first."""
     if node.target is not higher_order.cond or not _is_tensor(node.args[0]):
         return None
     graphs = [getattr(module, str(each.target)) for each in node.args[1:3]]
-    kinds = {inner.op for graph in graphs for inner in graph.graph.nodes}
+    for graph in graphs:
+        take_branches(graph)
+    can_be = all(_can_be_inlined(inner) for graph in graphs for inner in graph.graph.nodes)
     has_values = all(_is_tensor(each) for graph in graphs for each in outputs_of(graph))
-    return graphs if kinds <= {"placeholder", "call_function", "output"} and has_values else None
+    return graphs if can_be and has_values else None
 
 
 def _take_one(module: GraphModule, node: Node, graphs: Sequence[GraphModule]) -> None:
@@ -73,7 +92,11 @@ def _take_one(module: GraphModule, node: Node, graphs: Sequence[GraphModule]) ->
     for user in list(node.users):
         user.replace_all_uses_with(taken[user.args[1]])
         graph.erase_node(user)
+    branches = dict.fromkeys(node.args[1:3])
     graph.erase_node(node)
+    for each in branches:
+        if not each.users:
+            graph.erase_node(each)
 
 
 def take_branches(module: GraphModule) -> None:

@@ -228,6 +228,17 @@ class Branches(Whole):
         self.check_gradients(f, torch.ones(2, 4))
         self.check_gradients(f, -torch.ones(2, 4))
 
+    def test_branches_within(self):
+        def inner(y):
+            return torch.cond(y[0, 0] > 0, lambda z: z.sin() * torch.tensor([1.0, 2.0]), lambda z: z.cos(), (y,))
+
+        def f(x):
+            return torch.cond(x.sum() > 0, inner, lambda y: y * 2, (x,))
+
+        for x in (torch.ones(2, 2), torch.tensor([[-1.0, 2.0], [3.0, 0.5]]), -torch.ones(2, 2)):
+            self.check(f, x)
+            self.check_gradients(f, x)
+
 
 class Checks(Whole):
     def test_they_raise_where_values_are_wrong(self):
