@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "frontend/values/copy_of.h"
 #include "lowering/plan/plan_loops.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
@@ -33,13 +34,6 @@ void set_host(halide_buffer_t& buffer, const void* data) {
 [[noreturn]] void refuse_launch(const Launch& launch, const std::string& reason) {
   throw KernelError(static_cast<std::size_t>(launch.kernel),
                     fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
-}
-
-Tensor copy_of(const TensorType& type, const std::byte* data) {
-  Tensor copy(type.dtype, type.dims());
-  if (copy.byte_size() > 0)
-    std::memcpy(copy.mutable_data(), data, static_cast<std::size_t>(copy.byte_size()));
-  return copy;
 }
 
 /// An argument that moves with the trips of a loop.
@@ -78,7 +72,7 @@ struct Program::Rep {
   void note_all();
   void upload_weights();
   void prepare_device();
-  void bind_run(const std::vector<Tensor>& inputs);
+  void bind_run(const std::vector<Tensor>& inputs, const std::vector<Overwrite>& over);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
   void launch(std::size_t number);
@@ -108,6 +102,7 @@ struct Program::Rep {
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
   std::vector<std::vector<Moving>> moving;  ///< per launch
+  std::vector<bool> once;                   ///< per kernel: see writes_once
   std::optional<LaunchOrder> order;         ///< once the kernels are there
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
@@ -163,6 +158,7 @@ void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const Weight
     loaded.push_back(loaded_for(code->kernels.load(kernel.object, kernel.symbol, options.on_device),
                                 plan.kernels.at(i), kernel.candidate));
     candidates.push_back(kernel.candidate);
+    once.push_back(writes_once(plan.kernels.at(i), kernel.candidate));
   }
   bindings = bind_plan(plan, candidates);
   const double packing_start = steady_seconds();
@@ -268,15 +264,18 @@ bool Program::Rep::has_own_memory(std::size_t output) const {
   return bindings.outputs[output] == Location{BufferKind::output, static_cast<std::int64_t>(output)};
 }
 
-void Program::Rep::bind_run(const std::vector<Tensor>& given) {
+void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<Overwrite>& over) {
   inputs.take(given);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs.at(i).data());
+  auto next = over.begin();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!has_own_memory(i)) continue;
     const Tensor& type = output_types[i];
-    std::shared_ptr<void> block = results->take(static_cast<std::size_t>(type.byte_size()));
-    const void* data = block.get();
+    const void* data =
+        next != over.end() && next->output == i ? aligned(given[(next++)->input].data()) : nullptr;
+    std::shared_ptr<void> block;
+    if (data == nullptr) data = (block = results->take(static_cast<std::size_t>(type.byte_size()))).get();
     outputs[i] = Tensor(type.dtype(), type.dims(), std::move(block), data);
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
   }
@@ -338,9 +337,9 @@ Tensor Program::Rep::result(std::size_t number) const {
     case BufferKind::output:
       return outputs.at(index).reshaped(type.dims());
     case BufferKind::arena:
-      return copy_of(type, arena->data() + index);
+      return copy_of(Tensor(type.dtype, type.dims(), nullptr, arena->data() + index));
     case BufferKind::state:
-      return copy_of(type, states->host_data() + index);
+      return copy_of(Tensor(type.dtype, type.dims(), nullptr, states->host_data() + index));
   }
   throw InternalError("corrupt kind of output {}", number);
 }
@@ -390,13 +389,18 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
   return device->run(given, profile);
 }
 
-std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
+std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile,
+                                 const std::vector<Overwrite>& over) {
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
-  rep_->bind_run(inputs);
+  rep_->bind_run(inputs, over);
   with_workers(rep_->context.threads(), rep_->options.spin_seconds,
                [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
   return rep_->take_results();
+}
+
+bool Program::may_write_over(const Overwrite& places) const {
+  return !rep_->options.on_device && may_overwrite(rep_->plan, rep_->bindings, rep_->once, places);
 }
 
 std::vector<Tensor> Program::states() const {

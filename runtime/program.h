@@ -12,6 +12,7 @@
 #include "lowering/plan/plan.h"
 #include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
+#include "runtime/overwrite.h"
 #include "runtime/profile.h"
 #include "runtime/threads.h"
 #include "schedules/candidate.h"
@@ -88,9 +89,13 @@ class Program {
   /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
   /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
   /// dtype or shape differs, KernelError when a kernel reports an error. `profile`, if given, gets one
-  /// entry per launch.
+  /// entry per launch. Results that `over` names, in their order, are written over their inputs where these are 64-byte
+  /// aligned, and show that memory. REQUIRES may_write_over, and memory that may be written and no other input shares.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
-                                        std::vector<LaunchTime>* profile = nullptr);
+                                        std::vector<LaunchTime>* profile = nullptr,
+                                        const std::vector<Overwrite>& over = {});
+  /// See may_overwrite; false on a device.
+  [[nodiscard]] bool may_write_over(const Overwrite& places) const;
 
   /// Copies of the values that stay between runs, in the plan's order; zero before the first run. A run that throws
   /// KernelError may have changed them.

@@ -65,10 +65,12 @@ struct CapturedProgram {
   std::vector<CapturedRead> reads;  ///< per input of the program
   std::vector<Tensor> given;        ///< per input, as the last call on the CPU had it; keeps nothing alive
   std::vector<TakenParameter> taken;
-  std::vector<TorchOutput> outputs;  ///< of the text
-  std::vector<CapturedRead> lies;    ///< per output of the text: an input that lies as it does
-  std::vector<bool> owns;            ///< per output of the program: it is memory of its own
-  DeviceState device = {};           ///< of a program on a device
+  std::vector<TorchOutput> outputs;        ///< of the text
+  std::vector<CapturedRead> lies;          ///< per output of the text: an input that lies as it does
+  std::vector<bool> owns;                  ///< per output of the program: it is memory of its own
+  std::vector<Overwrite> overwrites = {};  ///< what the graph writes that may be written in place, by output
+  bool has_run = false;                    ///< what is wrong with its kernels is known
+  DeviceState device = {};                 ///< of a program on a device
 };
 
 /// A parameter's value in the CPU's memory, and what tells whether it is still that.

@@ -1,6 +1,9 @@
 #include "python/native/host_run.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "frontend/values/copy_of.h"
 
 namespace sylvite::python {
 namespace {
@@ -23,10 +26,15 @@ std::vector<std::size_t> take_inputs(CapturedProgram& program, const std::vector
   return copied;
 }
 
-Tensor copy_of(const Tensor& tensor) {
-  Tensor copy(tensor.dtype(), tensor.dims());
-  std::memcpy(copy.mutable_data(), tensor.data(), static_cast<std::size_t>(copy.byte_size()));
-  return copy;
+/// Without those whose input was copied, and none at the first run: a kernel that fails leaves inputs as they were.
+std::vector<Overwrite> in_place(const CapturedProgram& program, const std::vector<std::size_t>& copied) {
+  std::vector<Overwrite> found;
+  if (!program.has_run) return found;
+  found = program.overwrites;
+  if (!copied.empty())
+    std::erase_if(
+        found, [&](const Overwrite& each) { return std::ranges::find(copied, each.input) != copied.end(); });
+  return found;
 }
 
 }  // namespace
@@ -36,7 +44,8 @@ HostRun::HostRun(CapturedProgram& program, const std::vector<PyObject*>& items,
     : program_(program), api_(api) {
   const std::vector<std::size_t> copied = take_inputs(program, items);
   const WithoutGil others_run;
-  outputs_ = program.built.program.run(program.given);
+  outputs_ = program.built.program.run(program.given, nullptr, in_place(program, copied));
+  program.has_run = true;
   for (std::size_t i = 0; i < outputs_.size(); ++i)
     if (!program.owns[i]) outputs_[i] = copy_of(outputs_[i]);
   for (const std::size_t number : copied) program.given[number] = Tensor();
@@ -59,6 +68,7 @@ void HostRun::write(std::size_t number, PyObject* input) const {
   const TorchOutput& output = program_.outputs.at(number);
   const Tensor& value = outputs_.at(static_cast<std::size_t>(output.graph_output));
   const dlpack::DlTensor view = borrow_view(input);
+  if (view.address() == value.data()) return;  // it was written there
   if (is_in_place(program_.lies.at(number), view, dlpack::cpu_device))
     std::memcpy(view.address(), value.data(), static_cast<std::size_t>(value.byte_size()));
   else

@@ -24,6 +24,7 @@ namespace {
 struct Write {
   std::size_t input = 0;
   std::size_t result = 0;
+  bool is_alone = false;  ///< no other input shares the memory
 };
 
 /// What runs and what is told when a graph cannot be compiled, and what makes views.
@@ -233,6 +234,32 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
   return std::make_unique<CapturedProgram>(build_captured(*capture, relatives));
 }
 
+bool lie_alike(const CapturedRead& one, const CapturedRead& other) {
+  return one.dtype == other.dtype && one.dims == other.dims && one.strides == other.strides;
+}
+
+/// Writes whose results may take the memory of their inputs, as nothing else shows them.
+std::vector<Overwrite> overwrites_of(const Captured& captured, const CapturedProgram& program) {
+  std::map<int, int> uses;  // of outputs of the graph
+  for (const TorchOutput& output : program.outputs) ++uses[output.graph_output];
+  for (const Result& result : captured.results)
+    if (result.kind == Result::Kind::value || result.kind == Result::Kind::part)
+      ++uses[program.outputs.at(result.number).graph_output];
+  std::vector<Overwrite> found;
+  for (const Write& write : captured.writes) {
+    const TorchOutput& output = program.outputs.at(write.result);
+    const auto read = std::ranges::find(program.reads, write.input, &CapturedRead::input);
+    if (!write.is_alone || output.graph_output < 0 || uses[output.graph_output]++ > 1 ||
+        read == program.reads.end() || !lie_alike(*read, program.lies.at(write.result)))
+      continue;
+    const Overwrite places{static_cast<std::size_t>(output.graph_output),
+                           static_cast<std::size_t>(read - program.reads.begin())};
+    if (program.built.program.may_write_over(places)) found.push_back(places);
+  }
+  std::ranges::sort(found, {}, &Overwrite::output);
+  return found;
+}
+
 /// The program for these sizes, built where it is missing or parameters have changed; nullptr while it is being made, and
 /// where it would have to be built while `stays` says that nothing may be. Throws Error where it cannot be built.
 CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
@@ -245,6 +272,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   std::unique_ptr<CapturedProgram> made =
       is_making ? take_made(captured, sizes) : make_program_for(captured, sizes, items);
   if (made == nullptr) return nullptr;
+  made->overwrites = overwrites_of(captured, *made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
@@ -419,7 +447,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     for (PyObject* write : items_of(writes)) {
       const std::vector<PyObject*> words = items_of(write);
       captured->writes.push_back({static_cast<std::size_t>(to_integer(words.at(0))),
-                                  static_cast<std::size_t>(to_integer(words.at(1)))});
+                                  static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
     }
     if (captured->setup->machine.gpu) captured->device = read_device_tools(device);
     captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};

@@ -53,7 +53,7 @@ def make_program(
     held: list[tuple[str, Any]],
     symbols: list[tuple[str, int, int]],
     results: list[tuple[Any, ...]],
-    writes: list[tuple[int, int]],
+    writes: list[tuple[int, int] | tuple[int, int, bool]],
     tools: tuple[Any, Any, Any],
     device: tuple[Any, ...] | None,
     /,

@@ -225,8 +225,9 @@ def make_program(
 ) -> _native.Program:
     with unset_fake_temporarily():
         held = [(name, tensor.detach().cpu()) for name, tensor in text.held]
+    alone = [(*write, True) for write in text.writes]  # AOTAutograd makes one input of those that share memory
     return _native.make_program(
-        options.setup(device), text.text, text.inputs, held, text.symbols, text.results, text.writes,
+        options.setup(device), text.text, text.inputs, held, text.symbols, text.results, alone,
         (without_sizes(fallback, text.computed), failed, view_of), device_tools() if device == "cuda" else None)  # fmt: skip
 
 

@@ -291,6 +291,47 @@ def resident_pages():
         return int(file.read().split()[1])
 
 
+class InPlace(WithTorch):
+    """Inputs that a program writes; from its second call on its kernels do so where they may."""
+
+    def check_calls(self, function, *inputs):
+        torch._dynamo.reset()
+        compiled = self.compiled(function)
+        ours, theirs = ([x.clone() for x in inputs] for _ in range(2))
+        with torch.no_grad():
+            for _ in range(4):
+                got, expected = compiled(*ours), function(*theirs)
+                self.assert_same((*got, *ours), (*expected, *theirs))
+                for result in got:  # it is the caller's own
+                    result.zero_()
+
+    def test_old_and_new_values(self):
+        def momentum(place, speed, slope):
+            speed.mul_(0.9).add_(slope)
+            place.add_(speed, alpha=-0.1)
+            return (place.sum(), speed * 2)
+
+        def old_value(x, y, z):
+            old = x.clone()
+            x.add_(y)
+            return old, z * x
+
+        def new_value(x, y, z):
+            new = x * 2 + y
+            x.copy_(new)
+            return new, x.sum() + z
+
+        def turned(x, y, z):
+            x.copy_(x.t() + y)
+            z.copy_(x)
+            return (y + 1,)
+
+        for function in (momentum, old_value, new_value, turned):
+            for size in (64, 13):
+                self.check_calls(function, *torch.randn(3, size, size).unbind(0))
+                self.check_calls(function, *(each.clone() for each in torch.randn(3, size, size).unbind(0)))
+
+
 class Releases(unittest.TestCase):
     def test_others_than_tested_are_told_of(self):
         torch_backend.warn_of_untested.cache_clear()

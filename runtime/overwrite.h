@@ -1,0 +1,32 @@
+#pragma once
+// Results that are written where an input lies, as the caller's values change in place.
+
+#include <cstddef>
+#include <vector>
+
+#include "lowering/plan/plan.h"
+#include "runtime/bindings.h"
+#include "schedules/candidate.h"
+
+namespace sylvite {
+
+/// A graph's result and the input whose memory it takes.
+struct Overwrite {
+  std::size_t output = 0;
+  std::size_t input = 0;
+  bool operator==(const Overwrite&) const = default;
+};
+
+/// The address where results may lie, nullptr for others.
+[[nodiscard]] const void* aligned(const void* address);
+
+/// Does an element of the result follow from the same element of inputs, and is it written once? A loop that shifts its last step
+/// inwards computes elements again.
+[[nodiscard]] bool writes_once(const Kernel& kernel, const Candidate& candidate);
+
+/// May the result be written over the input? Nothing reads the input behind the launch that writes the result, and that launch
+/// itself reads it only if it writes once. `once`: per kernel of the plan. REQUIRES as many bytes.
+[[nodiscard]] bool may_overwrite(const Plan& plan, const Bindings& bindings, const std::vector<bool>& once,
+                                 const Overwrite& places);
+
+}  // namespace sylvite

@@ -1,0 +1,77 @@
+#include "runtime/overwrite.h"
+
+#include <gtest/gtest.h>
+
+#include "frontend/values/copy_of.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+ValueId times(Graph& graph, ValueId x, float factor) {
+  return graph.add(Op::mul, {x, graph.add_constant(Tensor::scalar_f32(factor))});
+}
+
+/// A step with momentum: the next place and the next momentum, of place, momentum and slope.
+Graph step_of(const Dims& dims) {
+  Graph graph;
+  const ValueId place = graph.add_input("place", make_type(DType::f32, dims));
+  const ValueId momentum = graph.add_input("momentum", make_type(DType::f32, dims));
+  const ValueId slope = graph.add_input("slope", make_type(DType::f32, dims));
+  const ValueId next = graph.add(Op::add, {times(graph, momentum, 0.9F), slope});
+  graph.outputs = {graph.add(Op::add, {place, times(graph, next, -0.1F)}), next};
+  return graph;
+}
+
+TEST(Overwrite, ResultsLieWhereInputsDo) {
+  const TemporaryFolder folder;
+  Built built = build_graph(step_of({64, 64}), test_options(folder.path()));
+  const std::vector<Overwrite> over = {{0, 0}, {1, 1}};
+  for (const Overwrite& places : over) EXPECT_TRUE(built.program.may_write_over(places));
+  const std::vector<Tensor> given = {sample_tensor(DType::f32, {64, 64}, 1),
+                                     sample_tensor(DType::f32, {64, 64}, 2),
+                                     sample_tensor(DType::f32, {64, 64}, 3)};
+  const std::vector<Tensor> expected = built.program.run(given);
+  const std::vector<Tensor> changed = {copy_of(given[0]), copy_of(given[1]), given[2]};
+  const std::vector<Tensor> results = built.program.run(changed, nullptr, over);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(results[i].data(), changed[i].data());
+    expect_near(results[i], expected[i], 0);
+  }
+  expect_near(built.program.run(given)[0], expected[0], 0);  // the next run has memory of its own
+}
+
+TEST(Overwrite, WhatIsReadLaterStays) {
+  const TemporaryFolder folder;
+  const Built built = build_graph(step_of({64, 64}), test_options(folder.path()));
+  EXPECT_FALSE(built.program.may_write_over({1, 0}));  // the place is read behind the momentum
+}
+
+/// Steps that are shifted inwards would read what they have written.
+TEST(Overwrite, LoopsThatComputeElementsTwiceDoNot) {
+  const TemporaryFolder folder;
+  const Built built = build_graph(step_of({4099}), test_options(folder.path()));
+  EXPECT_FALSE(built.program.may_write_over({1, 1}));
+}
+
+TEST(Overwrite, OtherElementsAreNotRead) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {64, 64}));
+  const Attributes swapped{{"perm", std::vector<std::int64_t>{1, 0}}};
+  graph.outputs = {times(graph, graph.add(Op::transpose, {x}, swapped), 2)};
+  const TemporaryFolder folder;
+  const Built built = build_graph(std::move(graph), test_options(folder.path()));
+  EXPECT_FALSE(built.program.may_write_over({0, 0}));
+}
+
+TEST(Overwrite, AnInputThatIsAResultStays) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {64, 64}));
+  graph.outputs = {times(graph, x, 2), x};
+  const TemporaryFolder folder;
+  const Built built = build_graph(std::move(graph), test_options(folder.path()));
+  EXPECT_FALSE(built.program.may_write_over({0, 0}));
+}
+
+}  // namespace
+}  // namespace sylvite
