@@ -129,6 +129,11 @@ def _put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> 
     return x.reshape(-1).index_put((index.reshape(-1),), source.reshape(-1), accumulate).view(x.shape)
 
 
+def _zeros_beside(x: Tensor, other: Tensor, *, self_num_batch_dims: int = 0) -> Tensor:
+    """A direction in which nothing changes, as torch makes it for derivatives forwards."""
+    return other.new_zeros([*x.shape[:self_num_batch_dims], *other.shape])
+
+
 def _nonzero_places(x: Tensor, *, size: int, fill_value: int = -1) -> Any:
     """So many places of what is not zero, in order."""
     if not all(isinstance(each, int) for each in (*x.shape, size)):
@@ -208,6 +213,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bitwise_right_shift.Scalar_Tensor: _of_number(torch.bitwise_right_shift),
     aten.bitwise_right_shift.Tensor_Scalar: _by_number(torch.bitwise_right_shift),
     aten.bitwise_xor.Scalar_Tensor: _of_number(torch.bitwise_xor),
+    aten._new_zeros_with_same_feature_meta.default: _zeros_beside,
     aten.fft_fftfreq.default: _frequencies,
     aten.fft_rfftfreq.default: _frequencies_of_halves,
     aten.frexp.Tensor: _mantissa_and_exponent,

@@ -78,6 +78,14 @@ class Elements(Whole):
         warnings.simplefilter("ignore")  # torch's operation is in beta
         self.check(lambda x: (x.mode(), x.index_reduce(0, torch.tensor(0), x + 1, "amax")), torch.tensor(2.5))
 
+    def test_derivatives_forwards(self):
+        def f(x, w):
+            value, change = torch.func.jvp(lambda w: (x @ w).tanh(), (w,), (torch.ones(3),))
+            return value, change, torch.func.jacfwd(lambda w: (x @ w).exp())(w)
+
+        warnings.simplefilter("ignore")  # of torch, which scripts something there
+        self.check(f, torch.randn(5, 3), torch.randn(3))
+
     def test_what_cannot_be_taken_apart_stays_whole(self):
         self.assertIs(torch_backend._or_whole(lambda x: [][x])(1), NotImplemented)
         self.assertEqual(torch_backend._or_whole(lambda x: x + 1)(1), 2)
