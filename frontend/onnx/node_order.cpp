@@ -56,6 +56,26 @@ ProducerMap map_producers(const google::protobuf::RepeatedPtrField<onnx::NodePro
   return producers;
 }
 
+/// Does each node stand behind those that it reads? As files should have them, and subgraphs that are imported again and again.
+bool are_in_order(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                  const ProducerMap& producers) {
+  const auto is_before = [&](const std::string& name, int reader) {
+    const auto found = producers.find(name);
+    return found == producers.end() || found->second < reader;
+  };
+  for (int i = 0; i < nodes.size(); ++i) {
+    const onnx::NodeProto& node = nodes.Get(i);
+    const auto is_behind = [&](const auto& names) {
+      return std::ranges::all_of(names, [&](const std::string& name) { return is_before(name, i); });
+    };
+    const bool has_graphs = std::ranges::any_of(node.attribute(), [](const onnx::AttributeProto& attribute) {
+      return attribute.has_g() || attribute.graphs_size() > 0;
+    });
+    if (!(has_graphs ? is_behind(names_read(node)) : is_behind(node.input()))) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 std::string describe_node(const onnx::NodeProto& node) {
@@ -76,6 +96,12 @@ std::vector<const onnx::NodeProto*> order_nodes(
     const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
   const ProducerMap producers = map_producers(nodes);
   const auto count = static_cast<std::size_t>(nodes.size());
+  std::vector<const onnx::NodeProto*> order;
+  order.reserve(count);
+  if (are_in_order(nodes, producers)) {
+    for (const onnx::NodeProto& node : nodes) order.push_back(&node);
+    return order;
+  }
   std::vector<std::vector<int>> readers(count);
   std::vector<std::size_t> waiting(count);
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -88,7 +114,6 @@ std::vector<const onnx::NodeProto*> order_nodes(
     for (const int producer : dependencies) readers[static_cast<std::size_t>(producer)].push_back(i);
     if (dependencies.empty()) ready.push(i);
   }
-  std::vector<const onnx::NodeProto*> order;
   while (!ready.empty()) {
     const int next = ready.top();
     ready.pop();
