@@ -1,7 +1,7 @@
 // Before: y = reduce_sum(x [A, B, C, D], [2, 3])          y = layer_norm(x [A, B, C, D]) from axis 2 on
 // After:  y = reshape(reduce_sum(reshape(x, [A, B, C*D]), [2]))
 // Kernels of a GPU fold rows of one dim, so that dims that are folded together and lie together become one. Images that follow
-// a convolution stay: their channels may lie innermost.
+// a convolution stay: their channels may lie innermost. Once layouts are known, those that are dense become one, too.
 
 #include <algorithm>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/images.h"
+#include "lowering/passes/merge_dense_folds.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -57,6 +58,7 @@ Dims merged_from(const Dims& dims, std::size_t first) {
 
 bool merge(GraphRewriter& rewriter, const Node& node, const IdMap<bool>& images) {
   if (node.op != Op::layer_norm && !is_reduction(node.op)) return false;
+  if (node.attributes.has("groups")) return false;
   if (images[node.inputs[0]]) return false;
   const Graph& source = rewriter.source();
   const std::optional<std::size_t> first = first_folded(source, node);
@@ -85,6 +87,14 @@ bool merge(GraphRewriter& rewriter, const Node& node, const IdMap<bool>& images)
 
 Graph merge_folds(const Graph& graph, bool tf32) {
   const IdMap<bool> images = images_behind_convolutions(graph, tf32);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return merge(rewriter, node, images); });
+}
+
+Graph merge_dense_folds(const Graph& graph) {
+  IdMap<bool> images(graph.values().size(), false);
+  for (ValueId id = 0; id < static_cast<ValueId>(graph.values().size()); ++id)
+    images[id] = graph.type(id).layout.channel_block != 0;
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return merge(rewriter, node, images); });
 }

@@ -5,6 +5,7 @@
 #include "lowering/passes/fold_scans.h"
 #include "lowering/passes/join_batches.h"
 #include "lowering/passes/lay_small_values.h"
+#include "lowering/passes/merge_dense_folds.h"
 #include "lowering/passes/multiply_sums.h"
 #include "lowering/passes/share_keys.h"
 #include "lowering/passes/split_gates.h"
@@ -150,6 +151,8 @@ constexpr Pass<Options> table[] = {
      has<Op::matmul>},
     {"assign_layouts", [](const Options& options) { return options.image_layout != ImageLayout::dense; },
      assign_layouts, "values around convolutions lie with their channels in blocks"},
+    {"merge_dense_folds", fuses_innermost, plain<merge_dense_folds>,
+     "norms and reductions over several dims that lie together fold one where images stay dense"},
     {"lay_small_values", fuses_innermost, plain<lay_small_values>,
      "numbers for channels are made in the layout that their readers want, and by these", has<Op::to_layout>},
     {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "frontend/graph/rewrite.h"
+#include "lowering/passes/merge_dense_folds.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
@@ -55,6 +56,19 @@ TEST(MergeFolds, ImagesBehindConvolutionsStay) {
   graph.outputs = {graph.add(Op::reduce_sum, {both}, pixels(1))};
   EXPECT_TRUE(same_structure(merge_folds(graph, true), graph));
   EXPECT_EQ(ranks_of_folds(merge_folds(graph, false)), std::vector<std::int64_t>{3});  // without tensor cores
+}
+
+TEST(MergeFolds, DenseImagesFoldOneOnceLayoutsAreKnown) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+  graph.outputs = {graph.add(Op::reduce_sum, {x}, pixels(1))};
+  const Graph dense = merge_dense_folds(graph);
+  EXPECT_EQ(ranks_of_folds(dense), std::vector<std::int64_t>{3});
+  expect_same_results(graph, dense);
+  LoweringOptions options = channels_last();
+  options.tf32 = true;
+  const Graph innermost = assign_layouts(graph, options);
+  EXPECT_TRUE(same_structure(merge_dense_folds(innermost), innermost));
 }
 
 TEST(MergeFolds, DimsThatLieApartStay) {
