@@ -54,6 +54,17 @@ template <auto read, auto choices, auto form_of>
   return bind_choices(*machine.gpu, choices(reading.problem), form_of);
 }
 
+/// The same where the blocks of a cluster share work: `choices` takes how many the card lets share it.
+template <auto read, auto choices, auto form_of>
+[[nodiscard]] Binding bind_cluster_template(const Kernel& kernel, const Machine& machine) {
+  constexpr int with_clusters = 90, most_blocks = 8;
+  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
+  const auto reading = read(kernel);
+  if (!reading.refusal.empty()) return {reading.refusal};
+  const int blocks = machine.gpu->capability < with_clusters ? 1 : most_blocks;
+  return bind_choices(*machine.gpu, choices(reading.problem, blocks), form_of);
+}
+
 /// What a library's heuristics propose, by number, as it ranks them: the form has the number. It is not known
 /// how many there are.
 [[nodiscard]] inline Binding bind_library_choices(const char* form, const char* number) {

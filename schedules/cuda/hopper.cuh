@@ -126,6 +126,10 @@ DEVICE void store_box(const TensorMap* map, int x, int y, int z, int w, u32 from
 DEVICE void commit_stores() {
   asm volatile("cp.async.bulk.commit_group;" ::: "memory");
 }
+/// Makes a number in the shared memory of a block of the cluster no smaller than `x`.
+DEVICE void raise_at(u32 address, int x) {
+  asm volatile("red.relaxed.cluster.shared::cluster.max.s32 [%0], %1;" ::"r"(address), "r"(x) : "memory");
+}
 /// At most N groups of stores still read shared memory.
 template <int N>
 DEVICE void wait_stores_read() {

@@ -1,6 +1,7 @@
 #include "schedules/cuda/place.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -8,6 +9,7 @@
 #include "frontend/graph/views.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/operands.h"
+#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -111,17 +113,26 @@ Reading<CudaPlaceProblem> read_cuda_place(const Kernel& kernel) {
   return {problem, ""};
 }
 
-std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem) {
-  // As many blocks as fill a card, or as few as shared memory allows where there are many: each reads all indices.
+std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem, int most_blocks) {
+  // As many blocks as fill a card, or as few as shared memory allows where there are many.
   constexpr std::int64_t enough_blocks = 264, least = 64, most = 24 << 10;
+  constexpr double worth_a_step =
+      1 << 19;  // indices that are read in the time that twice as many blocks take to meet
   const std::int64_t whole = problem.batches * problem.places;
-  std::vector<CudaPlaceChoice> choices;
+  std::vector<Rated<CudaPlaceChoice>> rated;
   for (const std::int64_t blocks : {enough_blocks, enough_blocks / 2, 4 * enough_blocks}) {
-    const std::int64_t own = std::clamp(ceil_div(whole, blocks), least, most);
-    const CudaPlaceChoice choice{static_cast<int>(std::min(own, problem.places))};
-    if (std::ranges::find(choices, choice) == choices.end()) choices.push_back(choice);
+    const std::int64_t own = std::min(std::clamp(ceil_div(whole, blocks), least, most), problem.places);
+    for (int cluster = 1; cluster <= most_blocks; cluster *= 2) {
+      if (cluster > 1 && own * cluster >= 2 * problem.places) break;
+      const CudaPlaceChoice choice{static_cast<int>(own), cluster};
+      if (std::ranges::find(rated, choice, &Rated<CudaPlaceChoice>::second) != rated.end()) continue;
+      const auto walks = static_cast<double>(problem.batches * ceil_div(problem.places, own * cluster));
+      const double indices = walks * static_cast<double>(problem.updates * problem.indices_of_update);
+      rated.emplace_back(indices / worth_a_step + std::log2(cluster), choice);
+    }
   }
-  return choices;
+  const std::size_t all = rated.size();
+  return best_first(std::move(rated), all);
 }
 
 CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceChoice& choice) {
@@ -129,17 +140,19 @@ CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceCho
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = fmt::format("place_{}_{}of{}", dtype_name(problem.element), problem.updates, problem.places);
-  result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
+  result.source.text =
+      fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_hopper);
   result.source.text += fmt::format(
-      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {};\n"
+      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {}, CLUSTER = {};\n"
       "constexpr bool ONTO_ZEROS = {};\ntypedef {} Index;\ntypedef {} Element;\n"
       "struct Arguments {{\n  Element* out;\n  const Element* x;\n  const Index* indices;\n"
       "  const Element* updates;\n}};\n{}{}",
-      problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own,
+      problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.cluster,
       problem.onto_zeros, problem.index == DType::i64 ? "long long" : "int", word_of(problem.element),
       embedded::cuda_place, place_text(problem));
-  launch.shape.grid[0] = static_cast<unsigned>(
-      problem.batches * ceil_div(problem.places, static_cast<std::int64_t>(choice.own)));
+  const std::int64_t runs = ceil_div(problem.places, std::int64_t{choice.own} * choice.cluster);
+  launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * choice.cluster);
+  launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.block[0] = threads;
   launch.shape.shared_bytes = static_cast<unsigned>(4 * choice.own);
   launch.shape.programmatic = true;

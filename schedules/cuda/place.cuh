@@ -1,18 +1,19 @@
 // out[place] = the last of the updates that are written there, or x[place] where none is: a scatter that replaces.
-// A batch's places are cut into runs. A block owns a run, walks all indices of its batch, and keeps for each place the greatest
-// number of an update in shared memory; then it writes each place once, so results do not depend on the order of threads.
+// A batch's places are cut into runs, each of which a block owns. It keeps for each place the greatest number of an update in
+// shared memory. The blocks of a cluster share the walk over all indices of their batch, and tell the owner what they find. Then
+// a block writes each of its places once, so results do not depend on the order of threads.
 //
 // schedules/cuda/place.cpp writes these ahead of this text:
 //   PLACES, COLUMNS      places of a batch; elements of each
 //   UPDATES              of a batch
-//   OWN                  places of a block
+//   OWN, CLUSTER         places of a block; blocks of a cluster
 //   INDICES              of an update
 //   ONTO_ZEROS           there is no x
 //   Index, Element       types; Arguments: pointers out, x, indices, updates
 // and behind it:
 //   place_of(indices, i) the place of update i in its batch
 
-constexpr int THREADS = 512, RUNS = (PLACES + OWN - 1) / OWN;
+constexpr int THREADS = 512, TOGETHER = OWN * CLUSTER, RUNS = (PLACES + TOGETHER - 1) / TOGETHER;
 
 /// Counted from the end where negative; the nearest one where out of range.
 DEVICE int settled(long long index, int extent) {
@@ -22,21 +23,29 @@ DEVICE int settled(long long index, int extent) {
 
 DEVICE int place_of(const Index* indices, int i);
 
+DEVICE void sync_all() {
+  if constexpr (CLUSTER > 1) cluster_sync_shared();
+  else __syncthreads();
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arguments) {
   extern __shared__ int last[];
-  const int batch = blockIdx.x / RUNS, first = blockIdx.x % RUNS * OWN;
-  const int count = min(OWN, PLACES - first);
+  const int rank = blockIdx.x % CLUSTER, run = blockIdx.x / CLUSTER % RUNS, batch = blockIdx.x / (CLUSTER * RUNS);
+  const int first_of_all = run * TOGETHER, first = first_of_all + rank * OWN;
+  const int count = max(0, min(OWN, PLACES - first));
   for (int i = threadIdx.x; i < count; i += THREADS) last[i] = -1;
   allow_next_kernel();
   wait_previous_kernels();
-  __syncthreads();
+  sync_all();
   const Index* indices = arguments.indices + (long long)batch * UPDATES * INDICES;
 #pragma unroll 4
-  for (int i = threadIdx.x; i < UPDATES; i += THREADS) {
-    const int at = place_of(indices, i) - first;
-    if (at >= 0 && at < count) atomicMax(&last[at], i);
+  for (int i = rank * THREADS + threadIdx.x; i < UPDATES; i += CLUSTER * THREADS) {
+    const int at = place_of(indices, i) - first_of_all;
+    if (at < 0 || at >= TOGETHER) continue;
+    if constexpr (CLUSTER > 1) raise_at(address_at(shared_address(&last[at % OWN]), at / OWN), i);
+    else atomicMax(&last[at], i);
   }
-  __syncthreads();
+  sync_all();
   const long long start = ((long long)batch * PLACES + first) * COLUMNS;
   const Element* updates = arguments.updates + (long long)batch * UPDATES * COLUMNS;
   for (long long e = threadIdx.x; e < (long long)count * COLUMNS; e += THREADS) {

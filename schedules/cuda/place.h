@@ -24,11 +24,13 @@ struct CudaPlaceProblem {
 
 /// The numbers that may vary.
 struct CudaPlaceChoice {
-  int own = 0;  ///< places of a block
+  int own = 0;      ///< places of a block
+  int cluster = 1;  ///< blocks that share the walk over the indices
   bool operator==(const CudaPlaceChoice&) const = default;
 };
 /// Choices worth racing, the best guess first. Never empty.
-[[nodiscard]] std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem);
+[[nodiscard]] std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem,
+                                                              int most_blocks = 8);
 [[nodiscard]] CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceChoice& choice);
 
 }  // namespace sylvite

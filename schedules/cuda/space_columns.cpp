@@ -16,19 +16,12 @@ Form form_of(const CudaColumnsChoice& choice) {
            {"streams", choice.streams}}};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
-  constexpr int with_clusters = 90;
-  constexpr int most_cluster = 8;  // blocks
-  if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
-  const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
-  if (!reading.refusal.empty()) return {reading.refusal};
-  const int most_blocks = machine.gpu->capability < with_clusters ? 1 : most_cluster;
-  return bind_choices(*machine.gpu, cuda_columns_choices(reading.problem, most_blocks), form_of);
-}
-
 }  // namespace
 
-const Space cuda_columns_space = {"cuda_columns", bind, {}, Space::Open::all};
+const Space cuda_columns_space = {"cuda_columns",
+                                  bind_cluster_template<read_cuda_columns, cuda_columns_choices, form_of>,
+                                  {},
+                                  Space::Open::all};
 
 CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form) {
   const CudaColumnsProblem problem = require_problem(read_cuda_columns(kernel), cuda_columns_form);

@@ -8,16 +8,17 @@ namespace sylvite {
 namespace {
 
 Form form_of(const CudaPlaceChoice& choice) {
-  return {cuda_place_form, {{"own", choice.own}}};
+  return {cuda_place_form, {{"own", choice.own}, {"cluster", choice.cluster}}};
 }
 
 }  // namespace
 
-const Space cuda_place_space = {cuda_place_form, bind_template<read_cuda_place, cuda_place_choices, form_of>};
+const Space cuda_place_space = {cuda_place_form,
+                                bind_cluster_template<read_cuda_place, cuda_place_choices, form_of>};
 
 CudaTemplate cuda_place_template(const Kernel& kernel, const Form& form) {
   return make_cuda_place(require_problem(read_cuda_place(kernel), cuda_place_form),
-                         {static_cast<int>(form.at("own"))});
+                         {static_cast<int>(form.at("own")), static_cast<int>(form.at("cluster"))});
 }
 
 }  // namespace sylvite

@@ -37,7 +37,7 @@ TEST_P(GpuCudaPlace, IsTheInterpreters) {
     std::int64_t wrong = 0;
     for (std::int64_t i = 0; i < reference.size(); ++i)
       if (result.as_double(i) != reference.as_double(i)) ++wrong;
-    EXPECT_EQ(wrong, 0) << choice.own << " places of a block";
+    EXPECT_EQ(wrong, 0) << choice.own << " places of a block, clusters of " << choice.cluster;
   }
 }
 
