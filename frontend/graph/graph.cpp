@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/absent_attributes.h"
 #include "frontend/ops/infer.h"
 #include "frontend/ops/op_table.h"
 
@@ -19,7 +20,7 @@ void fill_defaults(const OpInfo& info, Attributes& attributes, const std::string
     }
   }
   for (const AttributeInfo& attribute : info.attributes) {
-    if (attributes.has(attribute.name)) continue;
+    if (attributes.has(attribute.name) || may_be_absent(attribute)) continue;
     if (!attribute.fallback)
       throw ModelError("{} '{}': attribute '{}' is required", info.name, node_name, attribute.name);
     attributes.set(attribute.name, *attribute.fallback);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/ops/absent_attributes.h"
 #include "frontend/ops/op_table.h"
 
 namespace sylvite {
@@ -111,12 +112,14 @@ bool fits_row(const Graph& graph, std::size_t number, Problems& problems) {
       problems.push_back(fmt::format("{} lacks input {}", where(), i));
   for (const AttributeInfo& attribute : info.attributes) {
     const auto found = node.attributes.items().find(attribute.name);
-    if (found == node.attributes.items().end())
+    const bool is_there = found != node.attributes.items().end();
+    if (!is_there && !may_be_absent(attribute))
       problems.push_back(fmt::format("{} lacks attribute '{}'", where(), attribute.name));
-    else if (!is_of_kind(found->second, attribute.kind))
+    else if (is_there && !is_of_kind(found->second, attribute.kind))
       problems.push_back(fmt::format("{} has attribute '{}' of another kind", where(), attribute.name));
   }
-  if (node.attributes.items().size() > info.attributes.size())
+  if (std::ranges::any_of(node.attributes.items(),
+                          [&](const auto& item) { return info.find_attribute(item.first) == nullptr; }))
     problems.push_back(fmt::format("{} has attributes that its operation does not know", where()));
   return problems.size() == before;
 }

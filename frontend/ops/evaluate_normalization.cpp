@@ -51,14 +51,18 @@ OutputTensors evaluate_softmax(Op op, InputTensors inputs, const Attributes& att
 OutputTensors evaluate_axis_norm(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes) {
   const Tensor& input = *inputs[0];
   const Dims group_dims(input.dims().begin() + attributes.integer("axis"), input.dims().end());
-  const std::int64_t group = checked_product(group_dims, "normalised dims");
+  const std::int64_t parts = attributes.has("groups") ? attributes.integer("groups") : 1;
+  const std::int64_t group = checked_product(group_dims, "normalised dims") / parts;
   const std::vector<double> scale = parameter(inputs, 1, group_dims, 1);
   const std::vector<double> bias = parameter(inputs, 2, group_dims, 0);
   std::vector<double> values = decode<double>(input);
   for (std::int64_t start = 0; start < input.size(); start += group) {
     double* row = values.data() + start;
     normalise(row, group, op == Op::layer_norm, attributes.real("epsilon"));
-    for (std::size_t i = 0; i < scale.size(); ++i) row[i] = row[i] * scale[i] + bias[i];
+    for (std::int64_t i = 0; i < group; ++i) {
+      const std::size_t at = static_cast<std::size_t>(start + i) % scale.size();
+      row[i] = row[i] * scale[at] + bias[at];
+    }
   }
   return {encode(input.dtype(), input.dims(), values)};
 }

@@ -91,6 +91,12 @@ OutputTypes infer_axis_norm(Op, InputTypes inputs, const Attributes& attributes,
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
   const Shape normalised(inputs[0]->shape.begin() + static_cast<std::ptrdiff_t>(axis),
                          inputs[0]->shape.end());
+  if (attributes.has("groups")) {
+    const std::int64_t groups = attributes.integer("groups");
+    if (groups < 1 || !normalised[0].is_known() || normalised[0].known() % groups != 0)
+      throw ModelError("dim {} of {} is no {} groups", axis, inputs[0]->to_string(), groups);
+    if (inputs.size() > 1) throw ModelError("a norm of groups has neither scale nor bias");
+  }
   for (std::size_t i = 1; i < inputs.size(); ++i) {
     if (!is_given(inputs, i)) continue;
     require_parameter_dtype(*inputs[0], *inputs[i], "the input and its scale or bias");

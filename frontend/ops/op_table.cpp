@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "frontend/ops/absent_attributes.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/ops/infer.h"
 
@@ -71,6 +72,10 @@ AttributeInfo keepdims() {
 }
 AttributeInfo epsilon() {
   return real("epsilon", 1e-5, "added to the variance");
+}
+/// Absent where there is one group.
+AttributeInfo norm_groups() {
+  return {"groups", absent_attribute(), Kind::integer, "parts of dim `axis`, each normalised by itself"};
 }
 AttributeInfo scatter_reduction() {
   return string("reduction", "none", "none, add, mul, max or min");
@@ -302,8 +307,8 @@ void add_normalization_rows(Rows& rows) {
   add(rows, Op::log_softmax, "log_softmax", "x", softmax, {axis()}, infer_softmax, evaluate_softmax,
       "logarithm of softmax");
   add(rows, Op::layer_norm, "layer_norm", "x, scale?, bias?",
-      normalizing({OpTrait::row_norm}, Cost::simple, every_input, {"_total", "_square"}), {axis(), epsilon()},
-      infer_axis_norm, evaluate_axis_norm,
+      normalizing({OpTrait::row_norm}, Cost::simple, every_input, {"_total", "_square"}),
+      {axis(), epsilon(), norm_groups()}, infer_axis_norm, evaluate_axis_norm,
       "(x - mean)/sqrt(variance + epsilon) scale + bias over axis to last");
   add(rows, Op::rms_norm, "rms_norm", "x, scale?",
       normalizing({OpTrait::row_norm}, Cost::simple, every_input, {"_square"}), {axis(), epsilon()},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "frontend/ops/absent_attributes.h"
 #include "frontend/ops/op_table.h"
 
 namespace sylvite {
@@ -42,8 +43,10 @@ std::string default_text(const Attribute& value) {
 }
 
 std::string attribute_text(const AttributeInfo& attribute) {
-  return fmt::format("`{}`{}: {}", attribute.name,
-                     attribute.fallback ? default_text(*attribute.fallback) : std::string(), attribute.help);
+  const std::string fallback = may_be_absent(attribute) ? " (absent)"
+                               : attribute.fallback     ? default_text(*attribute.fallback)
+                                                        : "";
+  return fmt::format("`{}`{}: {}", attribute.name, fallback, attribute.help);
 }
 
 /// A bar would end the cell.

@@ -7,8 +7,8 @@
 
 // Softmax, layer_norm, rms_norm and attention. Stages, each over the vars of vN without the folded ones:
 //   softmax, log_softmax: vN_max (update), vN_exp (pure, all vars), vN_sum (update), vN_inv or vN_log (pure)
-//   layer_norm: vN_total (update), vN_mean (pure), vN_square (update), vN_rstd (pure); rms_norm without the
-//   first two attention: vN_score (update), vN_logit (pure), vN_max, vN_exp, vN_sum as softmax, vN_value
+//   layer_norm: vN_total (update), vN_mean (pure), vN_square (update), vN_rstd (pure), with groups over those as well; rms_norm
+//   without the first two; attention: vN_score (update), vN_logit (pure), vN_max, vN_exp, vN_sum as softmax, vN_value
 //   (update). vN_score to vN_exp have the vars d0 = key position, d1 = query position, d2.. = batch.
 
 namespace sylvite {
@@ -63,10 +63,9 @@ Func sum_stage(AlgorithmBuilder& builder, const std::string& name, const TensorT
   return sum;
 }
 
-/// One over the number of elements from dim `first` on; where sizes are those of a run, rounded as a constant would be.
+/// One over `known` times the number of elements from dim `first` on; where sizes are those of a run, rounded as a constant would be.
 Expr share_of_each(const AlgorithmBuilder& builder, const TensorType& type, int first,
-                   const Halide::Type& element) {
-  double known = 1;
+                   const Halide::Type& element, double known = 1) {
   Expr open;
   for (int d = first; d < type.rank(); ++d) {
     const Extent& extent = type.shape[static_cast<std::size_t>(d)];
@@ -117,7 +116,54 @@ void define_softmax(AlgorithmBuilder& builder, const Node& node) {
   builder.define(out, [&](const Coordinates&) { return strict_mul(power(all), inverse(kept)); });
 }
 
+namespace {
+
+/// Parts of dim `axis`, each with all that follows it. What has a number for each part has the part as its first var.
+void define_norm_of_groups(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front(), in = node.inputs.front();
+  const TensorType& type = builder.type(out);
+  const std::string& name = builder.name(out);
+  const int axis = static_cast<int>(node.attributes.integer("axis")), last = type.rank() - 1;
+  const auto split = static_cast<std::size_t>(axis);
+  const std::int64_t members = type.shape[split].known() / node.attributes.integer("groups");
+  const Halide::Type element = compute_type_of(type.dtype);
+  const Expr share = share_of_each(builder, type, axis + 1, element, static_cast<double>(members));
+  std::vector<Var> vars = kept_vars(type, axis, last);
+  const Var part = AlgorithmBuilder::vars_of(type).front();
+  vars.insert(vars.begin(), part);
+  std::vector<Expr> extents = {to_int(members)};
+  for (int d = last; d > axis; --d) extents.push_back(builder.extent(out, static_cast<std::size_t>(d)));
+  const Halide::RDom domain = open_reduction_domain(extents);
+  Coordinates each = AlgorithmBuilder::coordinates_of(type);
+  each[split] = Expr(part * to_int(members) + domain[0]);
+  for (int d = last; d > axis; --d) each[static_cast<std::size_t>(d)] = Expr(domain[last - d + 1]);
+
+  const auto sum = [&](const std::string& stage, const Expr& term) {
+    Func total = builder.stage(name + stage);
+    total(vars) = constant(element, 0);
+    total(vars) += term;
+    return total;
+  };
+  const Func total = sum("_total", builder.read(in, each));
+  Func mean = builder.stage(name + "_mean");
+  mean(vars) = strict_mul(total(vars), share);
+  const Expr apart = strict_sub(builder.read(in, each), mean(vars));
+  const Func square = sum("_square", apart * apart);
+  Func inverse = builder.stage(name + "_rstd");
+  inverse(vars) = math_rsqrt(
+      strict_add(strict_mul(square(vars), share), constant(element, node.attributes.real("epsilon"))));
+
+  builder.define(out, [&](const Coordinates& at) {
+    std::vector<Expr> of_part(vars.begin(), vars.end());
+    of_part.front() = at[split].full / to_int(members);
+    return strict_mul(strict_sub(builder.read(in, at), mean(of_part)), inverse(of_part));
+  });
+}
+
+}  // namespace
+
 void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
+  if (node.attributes.has("groups")) return define_norm_of_groups(builder, node);
   const ValueId out = node.outputs.front();
   const ValueId in = node.inputs.front();
   const TensorType& type = builder.type(out);

@@ -135,6 +135,13 @@ std::optional<Wanted> reduction_rule(const Operands& operands) {
   return leaves && !axes.empty() ? follow_first(operands) : std::nullopt;
 }
 
+/// Norms of groups of channels, which a template takes as they lie. Others fold rows.
+std::optional<Wanted> norm_rule(const Operands& operands) {
+  const bool takes = operands.blocks.hold_all && operands.node.attributes.has("groups") &&
+                     operands.blocks.fit(operands.type(0));
+  return takes ? std::optional(Wanted(1, true)) : std::nullopt;
+}
+
 /// The gradient of a pooling, where its image lies so.
 std::optional<Wanted> pool_gradient_rule(const Operands& operands) {
   const bool is_ready = operands.blocks.hold_all && operands.output().rank() == 4 &&
@@ -191,6 +198,8 @@ Rule find_rule(Op op) {
     case Op::reduce_max:
     case Op::reduce_min:
       return reduction_rule;
+    case Op::layer_norm:
+      return norm_rule;
     case Op::concat:
       return concat_rule;
     case Op::pad:

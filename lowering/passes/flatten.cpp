@@ -130,7 +130,7 @@ class Flattener {
 
   std::optional<ValueId> flat_normalization(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
     const ValueId source = flat_source(graph, inputs[0]);
-    if (source == no_value || node.op == Op::batch_norm) return std::nullopt;
+    if (source == no_value || node.op == Op::batch_norm || node.attributes.has("groups")) return std::nullopt;
     const Dims to = graph.type(inputs[0]).dims();
     const Dims from = graph.type(source).dims();
     const bool last = node.attributes.integer("axis") == static_cast<std::int64_t>(to.size()) - 1;

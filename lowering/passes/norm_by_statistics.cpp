@@ -65,6 +65,7 @@ Graph norm_by_statistics(const Graph& graph) {
     if (!live[graph.value(node.outputs[0]).producer]) return false;
     if (const std::optional<Statistics> found = match(graph, node)) all.push_back(*found);
     if (node.op != Op::layer_norm && node.op != Op::rms_norm) return false;
+    if (node.attributes.has("groups")) return false;
     for (const Statistics& statistics : all) {
       if (!are_of(graph, statistics, node)) continue;
       Graph& to = rewriter.graph();

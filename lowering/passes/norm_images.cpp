@@ -1,15 +1,18 @@
 // Before: y = layer_norm(reshape(x, [images, groups, rest])), or layer_norm(x) over lines and columns
-// After:  s = sums of x over pixels, q = sums of its squares, both f32 a channel, then a group
+// After:  y = layer_norm(x) {axis=1, groups}, reshaped     where the device has a template for that (norm_groups), or
+//         s = sums of x over pixels, q = sums of its squares, both f32 a channel, then a group
 //         y = (x - mean) * r, reshaped,   mean = s / n,   r = 1 / sqrt(q / n - mean^2 + epsilon)
-// Group and instance normalisation (Wu and He, arXiv 1803.08494) of an image whose channels lie innermost: sums over pixels and
-// work on each pixel take it as it lies.
+// Group and instance normalisation (Wu and He, arXiv 1803.08494) of an image whose channels lie innermost: either takes it as it
+// lies.
 
 #include <optional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/images.h"
+#include "lowering/passes/norm_groups.h"
 #include "lowering/passes/pass_list.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 namespace {
@@ -22,7 +25,8 @@ struct GroupNorm {
 
 /// The image that `norm` normalises, as it is or cut into rows, one a group of channels.
 std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
-  if (norm.op != Op::layer_norm || norm.inputs.size() != 1) return std::nullopt;
+  if (norm.op != Op::layer_norm || norm.inputs.size() != 1 || norm.attributes.has("groups"))
+    return std::nullopt;
   const Dims rows = graph.type(norm.inputs[0]).dims();
   const std::int64_t axis = norm.attributes.integer("axis");
   const double epsilon = norm.attributes.real("epsilon");
@@ -34,6 +38,21 @@ std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, co
   const std::int64_t pixels = product(image, 2, image.size());
   if (rows.back() % pixels != 0 || image[1] % (rows.back() / pixels) != 0) return std::nullopt;
   return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), epsilon};
+}
+
+ValueId add_norm(Graph& graph, ValueId image, const GroupNorm& norm) {
+  return graph.add(Op::layer_norm, {image},
+                   {{"axis", std::int64_t{1}}, {"groups", norm.groups}, {"epsilon", norm.epsilon}});
+}
+
+/// Does the device norm such images by one kernel?
+bool has_template(const TensorType& image, const GroupNorm& norm, const LoweringOptions& options) {
+  Graph body;
+  TensorType type = image;
+  type.layout.channel_block = static_cast<int>(image.dims()[1]);
+  body.outputs = {add_norm(body, body.add_input("x", type), norm)};
+  body.value(body.outputs[0]).type.layout = type.layout;
+  return options.refuse_template(make_kernel(body, {false})).empty();
 }
 
 class Builder {
@@ -86,6 +105,17 @@ class Builder {
 };
 
 }  // namespace
+
+Graph norm_groups(const Graph& graph, const LoweringOptions& options) {
+  const IdMap<bool> images = innermost_images(graph, options.tf32);
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    const std::optional<GroupNorm> norm = match(graph, images, node);
+    if (!norm || !has_template(graph.type(norm->image), *norm, options)) return false;
+    const ValueId made = add_norm(rewriter.graph(), rewriter.mapped(norm->image), *norm);
+    rewriter.set(node.outputs[0], add_reshape(rewriter.graph(), made, graph.type(node.outputs[0]).dims()));
+    return true;
+  });
+}
 
 Graph norm_images(const Graph& graph, bool tf32) {
   const IdMap<bool> images = innermost_images(graph, tf32);

@@ -7,6 +7,7 @@
 #include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/merge_dense_folds.h"
 #include "lowering/passes/multiply_sums.h"
+#include "lowering/passes/norm_groups.h"
 #include "lowering/passes/share_keys.h"
 #include "lowering/passes/split_gates.h"
 
@@ -73,6 +74,9 @@ constexpr Pass<Options> table[] = {
      [](const Graph& graph, const Options& options) { return join_groups(graph, options.tf32); },
      "convolutions of groups by computed filters are few of one group, with zeros between groups",
      has<Op::conv, Op::filter_gradient>},
+    {"norm_groups",
+     [](const Options& options) { return fuses_innermost(options) && options.refuse_template; }, norm_groups,
+     "group normalisation of images whose channels lie innermost is one kernel", has<Op::layer_norm>},
     {"norm_images", fuses_innermost,
      [](const Graph& graph, const Options& options) { return norm_images(graph, options.tf32); },
      "group normalisation becomes sums over pixels and work on each, which take channels innermost",

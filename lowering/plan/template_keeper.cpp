@@ -7,8 +7,10 @@ namespace sylvite {
 
 namespace {
 
-/// Norms of rows of which nothing but a template makes more than one thread, and that are too long for that.
-bool norms_short_rows(const Graph& graph, const Node& node) {
+/// Norms of groups of channels, and of rows of which nothing but a template makes more than one thread, and that are too long
+/// for that.
+bool has_norm_of_template(const Graph& graph, const Node& node) {
+  if (node.op == Op::layer_norm && node.attributes.has("groups")) return true;
   constexpr std::int64_t least = 16, enough = 64;
   if (node.op != Op::softmax && node.op != Op::log_softmax && !has_trait(node.op, OpTrait::row_norm))
     return false;
@@ -24,7 +26,7 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
   const Node& node = graph_.node(anchor);
   return has_trait(node.op, OpTrait::matmul) || has_trait(node.op, OpTrait::convolution) ||
          has_trait(node.op, OpTrait::attention) || has_trait(node.op, OpTrait::scatter) ||
-         node.op == Op::max_pool_gradient || norms_short_rows(graph_, node);
+         node.op == Op::max_pool_gradient || has_norm_of_template(graph_, node);
 }
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {

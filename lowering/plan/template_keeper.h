@@ -20,7 +20,8 @@ class TemplateKeeper {
   /// `graph` and `options` must outlive it.
   TemplateKeeper(const Graph& graph, const LoweringOptions& options) : graph_(graph), options_(options) {}
 
-  /// Are groups with this anchor asked about? Then the anchor is a product or a norm of short rows, and the device has templates.
+  /// Are groups with this anchor asked about? Then the anchor is a product or a norm of short rows or of groups, and the device has
+  /// templates.
   [[nodiscard]] bool asks_about(NodeId anchor) const;
   /// Why no template takes the group of these nodes that ends with `root`; empty when one does.
   [[nodiscard]] const std::string& refusal(const NodeSet& nodes, NodeId root);

@@ -116,32 +116,6 @@ NodeId reduction_of(const Graph& body, ValueId id) {
   return found;
 }
 
-/// Do runs give any of the dims [first, end) of `groups`?
-bool are_open(const Kernel& kernel, ValueId id, const CudaGroups& groups, std::size_t first,
-              std::size_t end) {
-  if (!kernel.open) return false;
-  const Shape& shape = kernel.open->type(id).shape;
-  for (std::size_t i = first; i < end; ++i)
-    if (!shape[groups.order.empty() ? i : groups.order[i]].is_known()) return true;
-  return false;
-}
-
-/// Makes what is read once a row follow the rows of a run; "" or why an operand lies otherwise.
-std::string follow_rows(const CudaColumnsProblem& problem, std::vector<CudaOperand>& operands) {
-  for (CudaOperand& operand : operands) {
-    if (!operand.digits.empty()) return "an operand is broadcast over some rows, whose number is open";
-    if (operand.row == 0 || problem.batch == 1) continue;
-    if (operand.batch != operand.row * problem.rows) return "an operand's batches lie apart from its rows";
-    operand.follows_rows = true;
-  }
-  return "";
-}
-
-/// Counts that the function takes get names of their own among those of the kernel.
-void rename_counts(const std::string& function, PointwiseText& text) {
-  for (PointwiseCount& count : text.counts) count.name = function + "_" + count.name;
-}
-
 /// Adds the fold that makes an output; "" or why it is none of those before.
 std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& problem) {
   const Graph& body = kernel.body;
@@ -172,7 +146,7 @@ std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& 
   if (refusal.empty())
     refusal = read_work(body, no_value, node.inputs[0], groups, "prologue" + number, false, fold.prologue,
                         operands, kernel.open.get());
-  if (refusal.empty() && problem.has_open_rows) refusal = follow_rows(problem, operands);
+  if (refusal.empty() && problem.has_open_rows) refusal = follow_rows(problem.batch, problem.rows, operands);
   if (refusal.empty())
     refusal = read_work(body, node.outputs[0], output, after, "epilogue" + number, fold.out != DType::f32,
                         fold.epilogue, fold.epilogue_operands, kernel.open.get());

@@ -99,6 +99,29 @@ void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vect
   }
 }
 
+bool are_open(const Kernel& kernel, ValueId id, const CudaGroups& groups, std::size_t first,
+              std::size_t end) {
+  if (!kernel.open) return false;
+  const Shape& shape = kernel.open->type(id).shape;
+  for (std::size_t i = first; i < end; ++i)
+    if (!shape[groups.order.empty() ? i : groups.order[i]].is_known()) return true;
+  return false;
+}
+
+std::string follow_rows(std::int64_t batches, std::int64_t rows, std::vector<CudaOperand>& operands) {
+  for (CudaOperand& operand : operands) {
+    if (!operand.digits.empty()) return "an operand is broadcast over some rows, whose number is open";
+    if (operand.row == 0 || batches == 1) continue;
+    if (operand.batch != operand.row * rows) return "an operand's batches lie apart from its rows";
+    operand.follows_rows = true;
+  }
+  return "";
+}
+
+void rename_counts(const std::string& function, PointwiseText& text) {
+  for (PointwiseCount& count : text.counts) count.name = function + "_" + count.name;
+}
+
 bool is_float_storage(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
 }

@@ -48,6 +48,18 @@ struct CudaGroups {
 /// Adds the operands of a text to those of others: what is read already is called as it is, the rest gets names of its own.
 void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vector<CudaOperand>& all);
 
+/// Do runs of a kernel give any of the dims [first, end) of `groups`, as a value has them?
+[[nodiscard]] bool are_open(const Kernel& kernel, ValueId id, const CudaGroups& groups, std::size_t first,
+                            std::size_t end);
+
+/// Makes what is read once a row of `rows`, whose number runs give, follow them into the next of `batches`; "" or why an operand
+/// lies otherwise.
+[[nodiscard]] std::string follow_rows(std::int64_t batches, std::int64_t rows,
+                                      std::vector<CudaOperand>& operands);
+
+/// Counts that the function takes get names of their own among those of the kernel.
+void rename_counts(const std::string& function, PointwiseText& text);
+
 [[nodiscard]] bool is_float_storage(DType dtype);
 
 /// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`, whose extents `e` are where an operand follows rows; `streams` is C for whether what passes

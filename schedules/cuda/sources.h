@@ -22,18 +22,19 @@ extern const std::string_view
 extern const std::string_view cuda_attention_gradient_hopper;  ///< by Hopper's
 extern const std::string_view cuda_rows;                       ///< rows in registers
 extern const std::string_view cuda_norm;                       ///< the row template's kernel
-extern const std::string_view cuda_row_folds;                  ///< rows that are folded and used again
-extern const std::string_view cuda_columns;                    ///< the column template's kernel
-extern const std::string_view cuda_concat;                     ///< the concat template's kernel
-extern const std::string_view cuda_depthwise;                  ///< depthwise convolutions
-extern const std::string_view cuda_depthwise_gradient;         ///< gradients of their filters
-extern const std::string_view cuda_line_gradient;              ///< gradients of filters of few channels
-extern const std::string_view cuda_grouped;                    ///< convolutions of groups on tensor cores
-extern const std::string_view cuda_pool_gradient;              ///< gradients of max poolings
-extern const std::string_view cuda_place;                      ///< values written where indices say
-extern const std::string_view cuda_scatter_rows;               ///< rows added to a table
-extern const std::string_view cuda_top_k;                      ///< the first elements of rows
-extern const std::string_view cuda_transpose;                  ///< the transpose template's kernel
-extern const std::string_view cuda_vector;                     ///< several neighbouring elements at once
+extern const std::string_view cuda_image_norm;          ///< images that are normed by groups of channels
+extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
+extern const std::string_view cuda_columns;             ///< the column template's kernel
+extern const std::string_view cuda_concat;              ///< the concat template's kernel
+extern const std::string_view cuda_depthwise;           ///< depthwise convolutions
+extern const std::string_view cuda_depthwise_gradient;  ///< gradients of their filters
+extern const std::string_view cuda_line_gradient;       ///< gradients of filters of few channels
+extern const std::string_view cuda_grouped;             ///< convolutions of groups on tensor cores
+extern const std::string_view cuda_pool_gradient;       ///< gradients of max poolings
+extern const std::string_view cuda_place;               ///< values written where indices say
+extern const std::string_view cuda_scatter_rows;        ///< rows added to a table
+extern const std::string_view cuda_top_k;               ///< the first elements of rows
+extern const std::string_view cuda_transpose;           ///< the transpose template's kernel
+extern const std::string_view cuda_vector;              ///< several neighbouring elements at once
 
 }  // namespace sylvite::embedded

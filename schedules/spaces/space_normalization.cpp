@@ -29,6 +29,7 @@ std::string refuses_any(const Kernel& kernel) {
   if (kernel.kind != KernelClass::normalization) return "the anchor is no normalisation";
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (anchor.op == Op::batch_norm) return "batch_norm does not fold";
+  if (anchor.attributes.has("groups")) return "groups are normalised";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
   for (const Node& node : kernel.body.nodes())
     if (&node != &anchor && !update_stages(node.op).empty()) return "the kernel folds twice";

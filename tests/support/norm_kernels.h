@@ -69,6 +69,18 @@ inline constexpr const char* pixel_texts[] = {
     R"(graph g(%a: bf16[6,24,3,5,4]@c24) { %w: f32[6,24,3,5,4]@c24 = cast(%a) {to="f32"} %v: f32[24] = reduce_sum(%w) {axes=[0,2,3,4], keepdims=0} return %v })",
 };
 
+/// Groups of channels of images and volumes, with their channels innermost.
+inline constexpr const char* image_norm_texts[] = {
+    R"(graph g(%a: bf16[2,64,14,9]@c64, %s: bf16[1,64,1,1]@c64, %t: f32[1,64,1,1]@c64) { %v: bf16[2,64,14,9]@c64 = layer_norm(%a) {axis=1, groups=32} %m: bf16[2,64,14,9]@c64 = mul(%v, %s) %w: f32[2,64,14,9]@c64 = cast(%m) {to="f32"} %y: f32[2,64,14,9]@c64 = add(%w, %t) %r: f32[2,64,14,9]@c64 = relu(%y) %n: bf16[2,64,14,9]@c64 = cast(%r) {to="bf16"} return %n })",
+    R"(graph g(%a: bf16[3,320,7,5]@c320) { %v: bf16[3,320,7,5]@c320 = layer_norm(%a) {axis=1, groups=32} return %v })",
+    R"(graph g(%a: f16[2,40,5,33]@c40, %b: f16[2,40,5,33]@c40) { %x: f16[2,40,5,33]@c40 = add(%a, %b) %v: f16[2,40,5,33]@c40 = layer_norm(%x) {axis=1, groups=40, epsilon=0.001} %y: f16[2,40,5,33]@c40 = add(%v, %b) return %y })",
+    R"(graph g(%a: f32[2,24,9,11]@c24, %b: f32[2,24,1,1]@c24) { %x: f32[2,24,9,11]@c24 = mul(%a, %b) %v: f32[2,24,9,11]@c24 = layer_norm(%x) {axis=1, groups=4} return %v })",
+    R"(graph g(%a: bf16[1,768,6,6]@c768) { %v: bf16[1,768,6,6]@c768 = layer_norm(%a) {axis=1, groups=1} return %v })",
+    R"(graph g(%a: bf16[2,32,3,5,7]@c32, %b: bf16[2,32,1,1,1]@c32) { %v: bf16[2,32,3,5,7]@c32 = layer_norm(%a) {axis=1, groups=8} %m: bf16[2,32,3,5,7]@c32 = mul(%v, %b) %w: f32[2,32,3,5,7]@c32 = cast(%m) {to="f32"} %g: f32[2,32,3,5,7]@c32 = sigmoid(%w) %y: f32[2,32,3,5,7]@c32 = mul(%w, %g) return %y })",
+    R"(graph g(%a: bf16[1,32,150,130]@c32) { %v: bf16[1,32,150,130]@c32 = layer_norm(%a) {axis=1, groups=8} return %v })",
+    R"(graph g(%a: f16[5,36,1,1]@c36) { %v: f16[5,36,1,1]@c36 = layer_norm(%a) {axis=1, groups=3} return %v })",
+};
+
 /// Two folds at once, as gradients of normalisations have them.
 inline constexpr const char* twin_column_texts[] = {
     R"(graph g(%d: bf16[5,72,14,9]@c72, %x: bf16[5,72,14,9]@c72, %m: f32[1,72,1,1]@c72) { %e: f32[5,72,14,9]@c72 = cast(%d) {to="f32"} %s: f32[5,72,1,1]@c72 = reduce_sum(%e) {axes=[2,3], keepdims=1} %y: f32[5,72,14,9]@c72 = cast(%x) {to="f32"} %c: f32[5,72,14,9]@c72 = sub(%y, %m) %p: f32[5,72,14,9]@c72 = mul(%e, %c) %t: f32[5,72,1,1]@c72 = reduce_sum(%p) {axes=[2,3], keepdims=1} return %s, %t })",

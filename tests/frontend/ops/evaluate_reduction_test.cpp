@@ -121,6 +121,9 @@ TEST(EvaluateNormalization, LayerAndRmsNorm) {
               {0, 2 / std::sqrt(3.5), -3 / std::sqrt(3.5), 1 / std::sqrt(3.5)});
   expect_near(run(Op::rms_norm, {x, reals({2}, {1, 2})}, attributes),
               {1 / std::sqrt(5), 6 / std::sqrt(5), -1, 2});
+  expect_near(run(Op::layer_norm, {reals({1, 4, 2}, {1, 3, 1, 3, -2, 2, 2, -2})},
+                  {{"axis", std::int64_t{1}}, {"epsilon", 0.0}, {"groups", std::int64_t{2}}}),
+              {-1, 1, -1, 1, -1, 1, 1, -1});
   EXPECT_EQ(run(Op::layer_norm, {reals({0, 2}, {})}, attributes).dims(), (Dims{0, 2}));
   EXPECT_EQ(run(Op::layer_norm, {reals({2, 0}, {})}, attributes).dims(), (Dims{2, 0}));
 }

@@ -1,5 +1,6 @@
 #include "frontend/ops/infer.h"
 
+#include "frontend/ops/absent_attributes.h"
 #include "frontend/ops/op_table.h"
 #include "tests/frontend/ops/run_op.h"
 
@@ -50,7 +51,7 @@ TEST(OpTable, HasARowForEveryOperation) {
     for (const AttributeInfo& attribute : row.attributes) {
       EXPECT_FALSE(attribute.help.empty()) << row.name << "." << attribute.name;
       EXPECT_EQ(row.find_attribute(attribute.name), &attribute);
-      if (!attribute.fallback) continue;
+      if (!attribute.fallback || may_be_absent(attribute)) continue;
       EXPECT_EQ(attribute.fallback->index(), static_cast<std::size_t>(attribute.kind));
     }
   }
@@ -204,6 +205,14 @@ TEST(Infer, ScalarsAreNotAbsent) {
   EXPECT_EQ(infer(Op::layer_norm, {f32({2, 3}), scalar}, {{"axis", one}}), "f32[2,3]");
   EXPECT_EQ(infer(Op::layer_norm, {f32({2, 3}), std::nullopt, scalar}, {{"axis", one}}), "f32[2,3]");
   refuse(Op::concat, {f32({2}), std::nullopt, f32({2})}, {{"axis", zero}});
+}
+
+TEST(Infer, NormsOfGroupsTakeWholeOnes) {
+  EXPECT_EQ(infer(Op::layer_norm, {f32({2, 6, 5})}, {{"axis", one}, {"groups", std::int64_t{3}}}),
+            "f32[2,6,5]");
+  refuse(Op::layer_norm, {f32({2, 6, 5})}, {{"axis", one}, {"groups", std::int64_t{4}}});
+  refuse(Op::layer_norm, {f32({2, 6, 5})}, {{"axis", one}, {"groups", zero}});
+  refuse(Op::layer_norm, {f32({2, 6, 5}), f32({6, 5})}, {{"axis", one}, {"groups", one}});
 }
 
 TEST(Infer, MessagesNameTheFlagForUnknownExtents) {

@@ -392,6 +392,8 @@ TEST(Algorithm, Normalizations) {
          {Op::log_softmax, {0}, {{"axis", 2L}}},
          {Op::layer_norm, {0, 1, 2}, {{"axis", 2L}}},
          {Op::layer_norm, {0, 3, -1}, {{"axis", 1L}}},
+         {Op::layer_norm, {0}, {{"axis", 1L}, {"groups", 2L}}},
+         {Op::layer_norm, {0}, {{"axis", 2L}, {"groups", 5L}}},
          {Op::rms_norm, {0, 1}, {{"axis", 2L}}},
          {Op::batch_norm, {0, 4, 4, 4, 4}, {}}},
         [] {

@@ -4,6 +4,7 @@
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/store_narrow.h"
+#include "lowering/passes/norm_groups.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
@@ -22,6 +23,42 @@ Graph normalized_image(std::int64_t groups) {
   y = graph.add(Op::relu, {graph.add(Op::add, {y, weight(graph, {1, 16, 1, 1}, 3)})});
   graph.outputs = {conv(graph, y, 8, 1)};
   return graph;
+}
+
+/// For a device that takes every kernel.
+LoweringOptions with_template() {
+  LoweringOptions options = channels_last();
+  options.tf32 = true;
+  options.refuse_template = [](const Kernel&) { return std::string(); };
+  return options;
+}
+
+TEST(NormImages, GroupsOfChannelsGiveTheSame) {
+  for (const std::int64_t groups : {1, 4, 16}) {
+    const Graph graph = normalized_image(groups), changed = norm_groups(graph, with_template());
+    EXPECT_EQ(std::ranges::count_if(changed.nodes(),
+                                    [](const Node& node) {
+                                      return node.op == Op::layer_norm && node.attributes.has("groups");
+                                    }),
+              1);
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(changed, inputs).at(0);
+    for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-5);
+  }
+}
+
+TEST(NormImages, AKernelNormsGroups) {
+  const Graph graph = store_narrow(normalized_image(4), DType::bf16);
+  LoweringOptions options = channels_last();
+  options.refuse_template = [](const Kernel& kernel) {
+    return kernel.kind == KernelClass::reduction ? "no reduction" : "";
+  };
+  const Plan plan = lower(graph, options);
+  EXPECT_EQ(std::ranges::count_if(
+                plan.kernels, [](const Kernel& kernel) { return kernel.kind == KernelClass::normalization; }),
+            1);
+  EXPECT_LE(plan.launches.size(), 5U) << plan_text(plan);
+  expect_faithful(graph, plan);
 }
 
 TEST(NormImages, SumsOverPixelsGiveTheSame) {

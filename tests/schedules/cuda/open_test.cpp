@@ -56,6 +56,20 @@ Kernel norm(std::int64_t rows) {
                   "{{axis=2}} return %v }}",
                   rows));
 }
+Kernel norm_of_groups(std::int64_t images) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[{0},64,7,7]@c64, %s: bf16[{0},64,1,1]@c64) {{"
+                  " %v: bf16[{0},64,7,7]@c64 = layer_norm(%a) {{axis=1, groups=8}}"
+                  " %y: bf16[{0},64,7,7]@c64 = mul(%v, %s) return %y }}",
+                  images));
+}
+Kernel norm_of_any_image(std::int64_t lines) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[3,64,{0},{0}]@c64, %s: bf16[3,64,1,1]@c64) {{"
+                  " %v: bf16[3,64,{0},{0}]@c64 = layer_norm(%a) {{axis=1, groups=8}}"
+                  " %y: bf16[3,64,{0},{0}]@c64 = mul(%v, %s) return %y }}",
+                  lines));
+}
 Kernel attention(std::int64_t rows) {
   return attention_kernel({.queries = rows, .keys = rows, .rows_of_heads = true, .mask = {2, 1, 1, rows}});
 }
@@ -127,6 +141,8 @@ constexpr Case cases[] = {
     {"groups", groups, 32, 50, 100, "cuda_grouped"},
     {"concat", joined, 32, 50, 100, "cuda_concat"},
     {"norm", norm, 128, 200, 500, "cuda_norm"},
+    {"norm of groups", norm_of_groups, 32, 50, 100, "cuda_image_norm"},
+    {"norm of images of any size", norm_of_any_image, 32, 50, 100, "cuda_image_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
     {"means", means, 49, 100, 81, "cuda_columns"},
     {"transpose", turned, 32, 50, 100, "cuda_transpose"},
