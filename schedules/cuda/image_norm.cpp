@@ -111,9 +111,12 @@ double penalty_of(const CudaImageNormProblem& problem, const CudaImageNormChoice
   const auto blocks = static_cast<double>(problem.images * strips_of(problem, choice.lanes) * choice.cluster);
   const auto bytes =
       static_cast<double>(choice.lanes * vector_of(problem)) * static_cast<double>(dtype_size(problem.x));
-  const double read_again = std::max(0., 1 - choice.held * step / pixels);
-  return 4 * std::max(0., std::log2(2 * multiprocessors / blocks)) + 8 * read_again +
-         std::max(0., std::log2(line_bytes / bytes)) + std::max(0., std::log2(well_held / choice.held)) +
+  // However few pixels are read again, all threads wait for them twice.
+  const double left = std::max(0., 1 - choice.held * step / pixels),
+               read_again = left == 0 ? 0 : 2 + 8 * left;
+  return 4 * std::max(0., std::log2(2 * multiprocessors / blocks)) + read_again +
+         1.5 * std::max(0., std::log2(line_bytes / bytes)) +
+         std::max(0., std::log2(well_held / choice.held)) +
          std::abs(std::log2(choice.lanes * choice.deep / well_filled)) + 0.5 * std::log2(choice.cluster);
 }
 

@@ -128,7 +128,7 @@ std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem,
       if (std::ranges::find(rated, choice, &Rated<CudaPlaceChoice>::second) != rated.end()) continue;
       const auto walks = static_cast<double>(problem.batches * ceil_div(problem.places, own * cluster));
       const double indices = walks * static_cast<double>(problem.updates * problem.indices_of_update);
-      rated.emplace_back(indices / worth_a_step + std::log2(cluster), choice);
+      rated.emplace_back(std::floor(indices / worth_a_step) + std::log2(cluster), choice);
     }
   }
   const std::size_t all = rated.size();

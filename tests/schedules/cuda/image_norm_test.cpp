@@ -31,7 +31,7 @@ TEST(CudaImageNorm, ReadsImagesPixelsAndGroups) {
 TEST(CudaImageNorm, ReferenceNormsGroups) {
   for (const char* text : image_norm_texts) {
     const Kernel kernel = norm_kernel(text);
-    const double tolerance = kernel.body.type(kernel.body.outputs[0]).dtype == DType::f32 ? 5e-3 : 2e-2;
+    const double tolerance = kernel.body.type(kernel.body.inputs[0]).dtype == DType::f32 ? 5e-3 : 2e-2;
     check_candidate(kernel, reference_candidate(kernel), {}, tolerance);
   }
 }
