@@ -358,9 +358,10 @@ void fit_guesses(ParsedModel& model) {
   if (try_first_sizes(model)) return;
   for (const auto change : {empty_state, shrink_guess, shrink_power})
     if (fit_by(model, usual, change)) return;
-  if (fit_traced(model, usual) || fit_weights(model, usual) || fit_weights(model, with_frames(usual))) return;
+  if (fit_traced(model, usual)) return;
   for (const auto change : {grow_guess, grow_batch})
     if (fit_by(model, usual, change)) return;
+  if (fit_weights(model, usual) || fit_weights(model, with_frames(usual))) return;
   model.sizes = usual;
 }
 
