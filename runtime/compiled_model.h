@@ -25,6 +25,10 @@ struct CompiledModel::Rep {
   /// The same, and for kernels that are compiled behind runs.
   void wait();
   [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
+  /// Would `wait` wait? What compiling throws, the next run throws.
+  [[nodiscard]] bool is_compiling() const {
+    return first_ != nullptr ? !first_->is_ready() : family_->is_compiling();
+  }
 
   [[nodiscard]] const ModelSizes& sizes() const {
     return first_ != nullptr ? first_->sizes() : family_->sizes();

@@ -344,6 +344,10 @@ void Family::wait() {
   (void)rep_->is_compiling();
 }
 
+bool Family::is_compiling() const {
+  return rep_->behind != nullptr && !rep_->behind->is_ready();
+}
+
 Built& Family::at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return *found;
   const double start = steady_seconds();

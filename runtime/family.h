@@ -50,6 +50,7 @@ class Family {
   [[nodiscard]] Built* compiled_of(const std::vector<HostValue>& inputs);
   /// Until that thread is done.
   void wait();
+  [[nodiscard]] bool is_compiling() const;
   /// The one that was used last. REQUIRES one.
   [[nodiscard]] Built& latest();
   [[nodiscard]] const Built& latest() const;

@@ -6,6 +6,7 @@
 #include "python/native/array.h"
 #include "python/native/holder.h"
 #include "python/native/settings.h"
+#include "runtime/compiled_model.h"
 #include "sylvite/sylvite.h"
 
 namespace sylvite::python {
@@ -107,6 +108,18 @@ PyObject* is_ready(PyObject* self, PyObject* /*unused*/) {
   });
 }
 
+PyObject* is_compiling(PyObject* self, PyObject* /*unused*/) {
+  return guarded([&] {
+    bool is_so = false;
+    {
+      const WithoutGil others_run;
+      const std::lock_guard one_at_a_time(*ModelObject::of(self).running);
+      is_so = model_of(self).rep().is_compiling();
+    }
+    return PyBool_FromLong(is_so ? 1 : 0);
+  });
+}
+
 PyObject* host_steps(PyObject* self, PyObject* /*unused*/) {
   return guarded([&] {
     std::vector<std::string> lines;
@@ -124,6 +137,7 @@ PyType_Spec* spec() {
       {"reset_states", reset_states, METH_NOARGS, "Makes all states zero."},
       {"report", report, METH_NOARGS, "Counts and times of the compilation."},
       {"is_ready", is_ready, METH_NOARGS, "Do programs answer, or has compiling failed?"},
+      {"is_compiling", is_compiling, METH_NOARGS, "Are kernels being compiled, of the model or behind runs?"},
       {"host_steps", host_steps, METH_NOARGS, "What is not compiled, and why."},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(ModelObject::free_object)},

@@ -101,11 +101,12 @@ class Model:
         return self._native.is_ready()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until `is_ready`, at most `timeout` seconds; returns it."""
+        """Waits until `is_ready`, and for kernels that are compiled behind calls at new sizes, at most `timeout` seconds; returns
+        whether nothing is left to wait for."""
         end = None if timeout is None else time.monotonic() + timeout
-        while not self.is_ready and (end is None or time.monotonic() < end):
+        while (is_compiling := self._native.is_compiling()) and (end is None or time.monotonic() < end):
             time.sleep(0.005)
-        return self.is_ready
+        return not is_compiling
 
     def _order(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         given = dict(zip(self.input_names, inputs))

@@ -142,6 +142,22 @@ class Calls(WithFolder):
         with self.assertRaisesRegex(sylvite.UsageError, "auto, best, fast"):
             self.adder(first_answer="soon")
 
+    def test_wait_is_for_kernels_behind_calls(self):
+        weight = oh.make_tensor("w", F32, [8, 8], np.arange(64, dtype=np.float32))
+        with tempfile.TemporaryDirectory() as cache:
+            model = sylvite.compile(
+                save(self.folder.name, [oh.make_node("MatMul", ["a", "w"], ["b"]), oh.make_node("Softmax", ["b"], ["c"])],
+                     [("a", F32, ["n", 8])], [("c", F32, ["n", 8])], [weight]),
+                options={**OPTIONS, "cache.dir": cache, "compile.kernels_ahead": "off"}, dims={"n": "1..64@16"},
+                first_answer="fast")
+            self.assertTrue(model.wait())
+            answers = model(np.ones((1, 8), np.float32))[0]
+            self.assertTrue(model.is_ready)
+            self.assertEqual(model.report["programs"], 1, "it was evaluated")
+            self.assertTrue(model.wait())
+            np.testing.assert_allclose(model(np.ones((1, 8), np.float32))[0], answers, rtol=1e-6)
+            self.assertEqual(model.report["programs"], 2)
+
     def test_states(self):
         model = self.compile([oh.make_node("Add", ["a", "past"], ["present"]), oh.make_node("Neg", ["present"], ["c"])],
                              [("a", F32, [2]), ("past", F32, [2])], [("c", F32, [2]), ("present", F32, [2])],
