@@ -1,104 +1,19 @@
-// Matmul, convolution and attention: columns of the right operand are packed into panels, a tile of them at a time,
-// and multiplied from there.
+// Matmul and convolution, of floats and of integers.
+
+#include "frontend/quick/products.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "base/rounding.h"
 #include "frontend/ops/batches.h"
 #include "frontend/quick/depthwise.h"
-#include "frontend/quick/functions.h"
 #include "frontend/quick/request.h"
-#include "frontend/quick/share.h"
-#include "frontend/quick/tile.h"
 #include "frontend/quick/window.h"
 
 namespace sylvite::quick {
 namespace {
-
-/// Products of one shape.
-struct Shape {
-  std::int64_t batches = 1;
-  std::int64_t rows = 0;
-  std::int64_t depth = 0;
-  std::int64_t columns = 0;
-
-  [[nodiscard]] double work() const {
-    return static_cast<double>(batches) * static_cast<double>(rows) * static_cast<double>(depth) *
-           static_cast<double>(columns);
-  }
-};
-
-/// How products are shared out: each task packs its tile of columns, and multiplies some rows by it.
-struct Parts {
-  std::int64_t columns = 0;
-  std::int64_t rows = 0;
-};
-
-Parts parts_of(const Shape& shape, const Tiles& tiles, int threads) {
-  constexpr std::int64_t packed_floats = 1 << 16;  // what a second cache holds beside the left operand
-  Parts parts;
-  const std::int64_t fitting =
-      packed_floats / std::max<std::int64_t>(shape.depth, 1) / tiles.panel * tiles.panel;
-  parts.columns = std::min(std::max(fitting, tiles.panel), round_up(shape.columns, tiles.panel));
-  const std::int64_t tasks = shape.batches * ceil_div(shape.columns, parts.columns);
-  const std::int64_t chunks =
-      std::max<std::int64_t>(1, std::int64_t{2} * threads / std::max<std::int64_t>(tasks, 1));
-  parts.rows = round_up(ceil_div(shape.rows, chunks), tiles.rows);
-  return parts;
-}
-
-/// Rows [first, first + count) of something.
-struct Part {
-  std::int64_t first = 0;
-  std::int64_t count = 0;
-};
-
-/// c[batch] += a[batch] b[batch], all rows dense; pack(batch, columns, panels) packs these columns of b[batch].
-template <typename Left, typename Result, typename Pack>
-void multiply_batches(const Shape& shape, int threads, const Left& a, const Result& c, const Pack& pack) {
-  const Tiles& tiles = usable_tiles().front();
-  const Parts parts = parts_of(shape, tiles, threads);
-  const std::int64_t column_parts = ceil_div(shape.columns, parts.columns);
-  const std::int64_t row_parts = ceil_div(shape.rows, parts.rows);
-  share_out(shape.batches * column_parts * row_parts, shape.work(), threads, [&](std::int64_t task) {
-    const std::int64_t batch = task / (column_parts * row_parts);
-    const std::int64_t row = task % row_parts * parts.rows;
-    const std::int64_t column = task / row_parts % column_parts * parts.columns;
-    const Part columns = {column, std::min(parts.columns, shape.columns - column)};
-    std::vector<float> panels(static_cast<std::size_t>(round_up(columns.count, tiles.panel) * shape.depth));
-    pack(batch, columns, panels.data());
-    multiply_panels(tiles, a(batch) + row * shape.depth, shape.depth, panels.data(),
-                    c(batch) + row * shape.columns + column, shape.columns,
-                    std::min(parts.rows, shape.rows - row), shape.depth, columns.count);
-  });
-}
-
-/// Panels of `count` columns, whose row k lies at row_of(k).
-template <typename RowOf>
-void pack_rows(std::int64_t depth, std::int64_t count, float* panels, const RowOf& row_of) {
-  const std::int64_t panel = usable_tiles().front().panel;
-  for (std::int64_t k = 0; k < depth; ++k) {
-    const float* row = row_of(k);
-    for (std::int64_t first = 0; first < count; first += panel)
-      std::memcpy(panels + first * depth + k * panel, row + first,
-                  static_cast<std::size_t>(std::min(panel, count - first)) * sizeof(float));
-  }
-}
-
-/// The same of columns that lie one behind another, `depth` numbers each.
-void pack_columns(std::int64_t depth, std::int64_t count, float* panels, const float* columns) {
-  const std::int64_t panel = usable_tiles().front().panel;
-  for (std::int64_t j = 0; j < count; ++j) {
-    float* to = panels + j / panel * panel * depth + j % panel;
-    for (std::int64_t k = 0; k < depth; ++k) to[k * panel] = columns[j * depth + k];
-  }
-}
 
 /// Few rows: each is a sum of rows of b, which are read as they lie.
 constexpr std::int64_t few_rows = 4;
@@ -262,36 +177,61 @@ std::optional<Tensor> few_integers(const Request& request, Shape shape, std::spa
   return result;
 }
 
-struct AttentionOptions {
-  float scale = 1;
-  float softcap = 0;
-  bool causal = false;
+/// What taps of a group's channels see, one row of the right operand for each.
+struct Convolution {
+  Convolution(const Request& request)
+      : dims(request.types[0].dims()),
+        groups(request.attributes.integer("groups")),
+        channels(request.inputs[1]->dims()[1]),
+        inputs(request.inputs[0]->dims()[1]),
+        window(make_window(request.inputs[0]->dims(), dims,
+                           Dims(request.inputs[1]->dims().begin() + 2, request.inputs[1]->dims().end()),
+                           request.attributes)),
+        shape{dims[0] * groups, dims[1] / groups, channels * window.taps(), window.outputs()} {}
+
+  [[nodiscard]] bool is_depthwise() const { return channels == 1 && groups > 1; }
+
+  Dims dims;
+  std::int64_t groups;
+  std::int64_t channels;  ///< of a group
+  std::int64_t inputs;    ///< channels of the image
+  Window window;
+  Shape shape;
 };
 
-/// Scores of one query become probabilities; `bias` is added (-inf hides a position).
-void softmax_scores(float* scores, const float* bias, std::int64_t count, std::int64_t row,
-                    const AttentionOptions& options) {
-  const std::int64_t seen = options.causal ? std::min(count, row + 1) : count;
-  for (std::int64_t s = 0; s < seen; ++s) {
-    float score = scores[s] * options.scale;
-    if (options.softcap > 0) score = options.softcap * tanh_of(score / options.softcap);
-    scores[s] = bias == nullptr ? score : score + bias[s];
-  }
-  std::fill(scores + seen, scores + count, -std::numeric_limits<float>::infinity());
-  softmax_row(scores, scores, count);
+/// Adds what rows `depth` give to the output; filters are `depth.count` weights each.
+void convolve(const Convolution& conv, Part depth, const float* input, const float* filters, float* output,
+              int threads) {
+  const Window& window = conv.window;
+  Shape shape = conv.shape;
+  shape.depth = depth.count;
+  const bool in_place = reads_in_place(window);
+  multiply_batches(
+      shape, threads,
+      [&](std::int64_t batch) { return filters + batch % conv.groups * shape.rows * shape.depth; },
+      [&](std::int64_t batch) { return output + batch * shape.rows * shape.columns; },
+      [&](std::int64_t batch, Part positions, float* panels) {
+        std::vector<float> row(static_cast<std::size_t>(positions.count));
+        pack_rows(shape.depth, positions.count, panels, [&](std::int64_t k) -> const float* {
+          const std::int64_t tap = depth.first + k;
+          const float* plane = input + (batch * conv.channels + tap / window.taps()) * window.inputs();
+          if (in_place) return plane + positions.first;
+          read_positions(window, plane, tap % window.taps(), positions, row.data());
+          return row.data();
+        });
+      });
 }
 
-/// The mask as numbers to add, repeated to the dims of the scores; empty without a mask.
-Tensor mask_bias(const Tensor* mask, const Dims& scores) {
-  if (mask == nullptr) return {};
-  Tensor repeated = expand(*mask, scores);
-  if (mask->dtype() != DType::boolean) return repeated;
-  Tensor bias(DType::f32, scores);
-  const std::span<const bool> keeps = repeated.view<bool>();
-  const std::span<float> added = bias.mutable_view<float>();
-  for (std::size_t i = 0; i < added.size(); ++i)
-    added[i] = keeps[i] ? 0 : -std::numeric_limits<float>::infinity();
-  return bias;
+/// One channel of the image for each group.
+void convolve_depthwise(const Convolution& conv, const float* input, const float* weights, const float* bias,
+                        float* output, int threads) {
+  convolve_planes(conv.window, input, weights, bias, output, {conv.dims[0], conv.inputs, conv.dims[1]},
+                  threads);
+}
+
+/// c += sums, which are integers.
+void add_sums(std::span<const float> sums, std::span<std::int32_t> c) {
+  for (std::size_t i = 0; i < c.size(); ++i) c[i] = wrapped_sum(c[i], static_cast<std::int32_t>(sums[i]));
 }
 
 }  // namespace
@@ -366,90 +306,49 @@ OutputTensors matmul_integers(const Request& request) {
           pack_rows(shape.depth, columns.count, panels,
                     [&](std::int64_t k) { return matrix + k * shape.columns; });
         });
-    for (std::size_t i = 0; i < c.size(); ++i) c[i] = wrapped_sum(c[i], static_cast<std::int32_t>(sums[i]));
+    add_sums(sums, c);
   }
   return {result};
 }
 
 OutputTensors conv(const Request& request) {
-  const Dims dims = request.types[0].dims();
-  const Dims& input_dims = request.inputs[0]->dims();
-  const Dims& filter = request.inputs[1]->dims();
-  const Window window =
-      make_window(input_dims, dims, Dims(filter.begin() + 2, filter.end()), request.attributes);
-  const std::int64_t groups = request.attributes.integer("groups");
-  const std::int64_t channels = filter[1];
+  const Convolution how(request);
   const float* input = request.data(0);
   const float* weights = request.data(1);
   const float* bias = optional_input(request.inputs, 2) == nullptr ? nullptr : request.data(2);
-  Tensor result(DType::f32, dims);
+  Tensor result(DType::f32, how.dims);
   float* output = result.mutable_view<float>().data();
-  if (channels == 1 && groups > 1) {
-    convolve_planes(window, input, weights, bias, output, {dims[0], input_dims[1], dims[1]}, request.threads);
+  if (how.is_depthwise()) {
+    convolve_depthwise(how, input, weights, bias, output, request.threads);
     return {result};
   }
-  const Shape shape{dims[0] * groups, filter[0] / groups, channels * window.taps(), window.outputs()};
-  add_bias(bias, dims[1], window.outputs(), dims[0], output);
-  const bool in_place = reads_in_place(window);
-  multiply_batches(
-      shape, request.threads,
-      [&](std::int64_t batch) { return weights + batch % groups * shape.rows * shape.depth; },
-      [&](std::int64_t batch) { return output + batch * shape.rows * shape.columns; },
-      [&](std::int64_t batch, Part positions, float* panels) {
-        std::vector<float> row(static_cast<std::size_t>(positions.count));
-        pack_rows(shape.depth, positions.count, panels, [&](std::int64_t k) -> const float* {
-          const float* plane = input + (batch * channels + k / window.taps()) * window.inputs();
-          if (in_place) return plane + positions.first;
-          read_positions(window, plane, k % window.taps(), positions, row.data());
-          return row.data();
-        });
-      });
+  add_bias(bias, how.dims[1], how.window.outputs(), how.dims[0], output);
+  convolve(how, {0, how.shape.depth}, input, weights, output, request.threads);
   return {result};
 }
 
-OutputTensors attention(const Request& request) {
-  const Dims dims = request.types[0].dims();
-  const Dims& q_dims = request.inputs[0]->dims();
-  const Dims& k_dims = request.inputs[1]->dims();
-  const Dims& v_dims = request.inputs[2]->dims();
-  const std::int64_t rows = dims[dims.size() - 2];
-  const std::int64_t positions = k_dims[k_dims.size() - 2];
-  const Shape scored{1, rows, k_dims.back(), positions};
-  const Shape summed{1, rows, positions, dims.back()};
-  AttentionOptions options{static_cast<float>(request.attributes.real("scale")),
-                           static_cast<float>(request.attributes.real("softcap")),
-                           request.attributes.integer("causal") != 0};
-  if (options.scale == 0) options.scale = 1 / std::sqrt(static_cast<float>(scored.depth));
-  Dims score_dims = dims;
-  score_dims.back() = positions;
-  const Tensor mask = mask_bias(optional_input(request.inputs, 3), score_dims);
-  const float* bias = mask.size() == 0 ? nullptr : mask.view<float>().data();
-  Tensor result(DType::f32, dims);
-  float* output = result.mutable_view<float>().data();
-  const std::int64_t batches = batch_count(dims);
-  share_out(batches, static_cast<double>(batches) * (scored.work() + summed.work()), request.threads,
-            [&](std::int64_t batch) {
-              const float* q = request.data(0) + batch_of(batch, dims, q_dims) * rows * scored.depth;
-              const float* k = request.data(1) + batch_of(batch, dims, k_dims) * positions * scored.depth;
-              const float* v = request.data(2) + batch_of(batch, dims, v_dims) * positions * summed.columns;
-              std::vector<float> scores(static_cast<std::size_t>(rows * positions));
-              multiply_batches(
-                  scored, 1, [&](std::int64_t) { return q; }, [&](std::int64_t) { return scores.data(); },
-                  [&](std::int64_t, Part columns, float* panels) {
-                    pack_columns(scored.depth, columns.count, panels, k + columns.first * scored.depth);
-                  });
-              for (std::int64_t row = 0; row < rows; ++row)
-                softmax_scores(scores.data() + row * positions,
-                               bias == nullptr ? nullptr : bias + (batch * rows + row) * positions, positions,
-                               row, options);
-              multiply_batches(
-                  summed, 1, [&](std::int64_t) { return scores.data(); },
-                  [&](std::int64_t) { return output + batch * rows * summed.columns; },
-                  [&](std::int64_t, Part columns, float* panels) {
-                    pack_rows(positions, columns.count, panels,
-                              [&](std::int64_t s) { return v + s * summed.columns + columns.first; });
-                  });
-            });
+OutputTensors conv_integers(const Request& request) {
+  if (optional_input(request.inputs, 2) != nullptr) return {};
+  const Convolution how(request);
+  const std::int64_t depth = how.shape.depth;
+  const Integers image(*request.inputs[0]);
+  const Integers filters(*request.inputs[1]);
+  const std::int64_t steps = exact_steps(image.view(), filters.view(), depth);
+  if (steps < std::min(how.is_depthwise() ? depth : least_exact_steps, depth)) return {};
+  const std::vector<float> input(image.view().begin(), image.view().end());
+  std::vector<float> slab(filters.view().size());
+  Tensor result(DType::i32, how.dims);
+  std::vector<float> sums(static_cast<std::size_t>(result.size()));
+  for (std::int64_t first = 0; first < depth; first += steps) {
+    const Part part = {first, std::min(steps, depth - first)};
+    copy_slab(filters.view(), depth, part, slab.data());
+    std::ranges::fill(sums, 0.0F);
+    if (how.is_depthwise())
+      convolve_depthwise(how, input.data(), slab.data(), nullptr, sums.data(), request.threads);
+    else
+      convolve(how, part, input.data(), slab.data(), sums.data(), request.threads);
+    add_sums(sums, result.mutable_view<std::int32_t>());
+  }
   return {result};
 }
 

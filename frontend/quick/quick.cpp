@@ -60,16 +60,23 @@ constexpr Row rows[] = {
     {Op::attention, quick::attention},
 };
 
-constexpr Row integer_product = {Op::matmul, quick::matmul_integers};
+constexpr Row integer_rows[] = {
+    {Op::matmul, quick::matmul_integers},
+    {Op::conv, quick::conv_integers},
+};
+
+const Row* find_among(std::span<const Row> among, Op op) {
+  const auto found = std::ranges::find(among, op, &Row::op);
+  return found == among.end() ? nullptr : &*found;
+}
 
 /// nullptr where the reference evaluates.
 const Row* find_row(Op op, ResultTypes types) {
-  if (op == Op::matmul && types[0].dtype == DType::i32) return &integer_product;
+  if (types[0].dtype == DType::i32) return find_among(integer_rows, op);
   if (!std::ranges::all_of(
           types, [](const TensorType& type) { return is_float(type.dtype) && type.dtype != DType::f64; }))
     return nullptr;
-  const auto* found = std::ranges::find(rows, op, &Row::op);
-  return found == std::end(rows) ? nullptr : found;
+  return find_among(rows, op);
 }
 
 bool is_half(DType dtype) {

@@ -26,6 +26,7 @@ using Evaluator = OutputTensors (*)(const Request&);
 /// Into i32. Products of 8-bit integers are added up in f32, as many at a time as it holds exactly; larger ones are left.
 [[nodiscard]] OutputTensors matmul_integers(const Request&);
 [[nodiscard]] OutputTensors conv(const Request&);
+[[nodiscard]] OutputTensors conv_integers(const Request&);  ///< as matmul_integers
 [[nodiscard]] OutputTensors attention(const Request&);
 [[nodiscard]] OutputTensors pool(const Request&);
 [[nodiscard]] OutputTensors reduce(const Request&);

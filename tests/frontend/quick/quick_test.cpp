@@ -110,6 +110,40 @@ TEST(Quick, ProductsOfIntegersAreExact) {
   expect_as_reference(Op::matmul, {ones, most}, {}, 0);
 }
 
+TEST(Quick, ConvolutionsOfIntegersAreExact) {
+  const Attributes grouped = window({2, 1}, {1, 0, 1, 2}, {1, 2}, 2);
+  const Attributes depthwise = window({1, 2}, {1, 1, 1, 1}, {1, 1}, 5);
+  const Attributes plain = window({1, 1}, {0, 0, 0, 0}, {1, 1});
+  for (const std::int64_t largest : {0, 1, 255, 3000, 1 << 20}) {
+    SCOPED_TRACE(largest);
+    expect_as_reference(Op::conv, {both_signs({2, 6, 9, 11}, largest), both_signs({10, 3, 3, 3}, 127)},
+                        grouped, 0);
+    expect_as_reference(Op::conv, {both_signs({1, 90, 6, 7}, largest), both_signs({33, 90, 3, 3}, largest)},
+                        plain, 0);
+    expect_as_reference(Op::conv, {both_signs({1, 700, 4, 5}, largest), both_signs({3, 700, 1, 1}, 127)},
+                        plain, 0);
+    expect_as_reference(Op::conv, {both_signs({2, 5, 12, 7}, largest), both_signs({10, 1, 3, 3}, largest)},
+                        depthwise, 0);
+  }
+  Tensor image(DType::u8, {1, 200, 5, 5});
+  Tensor filters(DType::i8, {4, 200, 3, 3});
+  for (std::int64_t i = 0; i < image.size(); ++i) image.set_int64(i, 255);
+  for (std::int64_t i = 0; i < filters.size(); ++i) filters.set_int64(i, i % 3 == 0 ? 127 : -128);
+  expect_as_reference(Op::conv, {image, filters}, plain, 0);
+}
+
+/// A network whose convolutions are of integers is answered as soon as one of floats.
+TEST(Quick, EstimatesOfIntegersAreThoseOfFloats) {
+  const auto seconds = [](DType dtype) {
+    Graph graph;
+    const ValueId image = graph.add_input("x", make_type(dtype, {1, 64, 56, 56}));
+    const ValueId filters = graph.add_input("w", make_type(dtype, {64, 64, 3, 3}));
+    graph.outputs = {graph.add(Op::conv, {image, filters}, window({1, 1}, {1, 1, 1, 1}, {1, 1}))};
+    return quick_seconds(graph);
+  };
+  EXPECT_EQ(seconds(DType::i32), seconds(DType::f32));
+}
+
 /// Relative to each element: where functions are near 0 or tiny.
 TEST(Quick, FunctionsAreAccurateEverywhere) {
   Tensor x(DType::f32, {4001});
