@@ -50,7 +50,7 @@ from .torch_rewrites import (
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
-from .torch_training import resize_by_products
+from .torch_training import drop_old_values, keep_old_values, resize_by_products
 from .torch_views import mark_remade
 from .torch_vision import decompositions as of_torchvision
 
@@ -396,8 +396,11 @@ def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) ->
     take_branches(module)
     replace_draws(module)
     drop_detaches(module)
+    keep_old_values(module)
     with functorch_config.patch(recompute_views=True):
-        return min_cut_rematerialization_partition(module, *arguments, **keywords)
+        forward, backward = min_cut_rematerialization_partition(module, *arguments, **keywords)
+    drop_old_values(forward)
+    return forward, backward
 
 
 @functools.cache

@@ -10,6 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.utils.checkpoint import CheckpointPolicy
+
+from .torch_views import view_chain
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -154,6 +157,35 @@ def resize_by_products(module: torch.fx.GraphModule) -> None:
         given = node.args[0] if node.args else node.kwargs["input"]
         if given.meta["example_value"].device.type == "cuda":
             node.target = _resize
+    module.recompile()
+
+
+# Inputs that the forward pass writes. The backward pass runs later and would read the new values in their memory.
+
+
+def keep_old_values(module: torch.fx.GraphModule) -> None:
+    """In a joint graph: what reads the old value of such an input reads a copy, which is saved for gradients, not the input."""
+    written = {node.args[0] for node in module.graph.find_nodes(op="call_function", target=aten.copy_.default)}
+    places = module.graph.find_nodes(op="placeholder")
+    for place in written.intersection(places):
+        readers = [user for user in place.users if user.target is not aten.copy_.default and user.op != "output"]
+        if not readers:
+            continue
+        with module.graph.inserting_after(places[-1]):
+            old = module.graph.call_function(aten.clone.default, (place,))
+        old.meta = {"val": place.meta["val"].clone(), "recompute": CheckpointPolicy.MUST_SAVE, "old_value": True}
+        place.meta["aot_runtime_epilogue_input_mutation"] = True  # torch's name for what cannot be saved, where it has one
+        for reader in readers:
+            reader.replace_input_with(place, old)
+
+
+def drop_old_values(module: torch.fx.GraphModule) -> None:
+    """In a forward graph: the copies that gradients do not read, nor views of them."""
+    outputs = module.graph.find_nodes(op="output")[0].all_input_nodes
+    for node in list(module.graph.nodes):
+        if node.meta.get("old_value") and not any(each is node or view_chain(each, {node}) for each in outputs):
+            node.replace_all_uses_with(node.args[0])
+            module.graph.erase_node(node)
     module.recompile()
 
 

@@ -331,6 +331,29 @@ class InPlace(WithTorch):
                 self.check_calls(function, *torch.randn(3, size, size).unbind(0))
                 self.check_calls(function, *(each.clone() for each in torch.randn(3, size, size).unbind(0)))
 
+    def test_gradients_are_of_old_values(self):
+        rows = torch.tensor([2, 0, 1, 2])
+
+        def chosen(x, state):
+            found = state[rows]
+            state.mul_(0.9)
+            return (x - found).square()
+
+        def scaled(x, state):
+            y = x * state.detach().clone()[rows]
+            state.copy_(y.detach()[:3])
+            return y.exp() * state[0]
+
+        for function in (chosen, scaled):
+            torch._dynamo.reset()
+            compiled = self.compiled(function)
+            x, state = torch.randn(4, 5), torch.randn(3, 5)
+            ours, theirs = ((x.clone().requires_grad_(), state.clone()) for _ in range(2))
+            for _ in range(3):
+                compiled(*ours).sum().backward()
+                function(*theirs).sum().backward()
+                self.assert_same((ours[0].grad, ours[1]), (theirs[0].grad, theirs[1]))
+
 
 class Releases(unittest.TestCase):
     def test_others_than_tested_are_told_of(self):
