@@ -252,20 +252,25 @@ Machine wide_machine(Machine machine) {
 }
 
 /// Tiles that are the fastest for large images would leave much of eight lines to their tails.
-TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
-  const Machine machine = wide_machine(setup_->machine);
-  ModelSizes model;
-  model.symbols = {{"size", {16, 640, {112}}}};
-  int lowered = 0;
-  const auto lower = [&](const Sizes& sizes) {
-    ++lowered;
-    return load_graph(image_graph(sizes[0]), setup_).plan;
-  };
-  const auto kernel_at = [&](KernelMenu& menu, std::int64_t size) {
+class ImageMenuTest : public KernelMenuTest {
+ protected:
+  /// The convolution's kernel at this size.
+  [[nodiscard]] Kernel kernel_at(KernelMenu& menu, std::int64_t size) {
+    const auto lower = [&](const Sizes& sizes) {
+      ++lowered_;
+      return load_graph(image_graph(sizes[0]), setup_).plan;
+    };
     const auto plan = load_graph(image_graph(size), setup_).plan;
-    const auto served = menu.serve(model, {size}, plan, machine, lower);
+    const auto served = menu.serve(model_, {size}, plan, machine_, lower);
     return *std::ranges::find(served->kernels, KernelClass::convolution, &Kernel::kind);
-  };
+  }
+
+  Machine machine_ = wide_machine(setup_->machine);
+  ModelSizes model_{{{"size", {16, 640, {112}}}}, {}};
+  int lowered_ = 0;
+};
+
+TEST_F(ImageMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
   KernelMenu menu(setup_);
   const Kernel first = kernel_at(menu, 112);
   const Kernel small = kernel_at(menu, 16);
@@ -275,12 +280,12 @@ TEST_F(KernelMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
   EXPECT_EQ(kernel_at(menu, 112).id, first.id);
 
   // A process after this one has the same, in whatever order sizes come.
-  const int before = lowered;
+  const int before = lowered_;
   KernelMenu later(setup_);
   (void)kernel_at(later, 112);
   EXPECT_EQ(kernel_at(later, 16).id, small.id);
   EXPECT_EQ(kernel_at(later, 112).id, first.id);
-  EXPECT_EQ(lowered, before);
+  EXPECT_EQ(lowered_, before);
 }
 
 /// What was seen at one size each, in plans that have another size in common, is compared when a plan brings both apart.
@@ -305,16 +310,7 @@ TEST_F(KernelMenuTest, ComparesKernelsThatItKnowsAtSizesOfTheirOwn) {
   EXPECT_TRUE(is_open_at({3, 200}));
 }
 
-TEST_F(KernelMenuTest, RunsTakeWhatIsCompiled) {
-  const Machine machine = wide_machine(setup_->machine);
-  ModelSizes model;
-  model.symbols = {{"size", {16, 640, {112}}}};
-  const auto lower = [&](const Sizes& sizes) { return load_graph(image_graph(sizes[0]), setup_).plan; };
-  const auto kernel_at = [&](KernelMenu& menu, std::int64_t size) {
-    const auto plan = load_graph(image_graph(size), setup_).plan;
-    const auto served = menu.serve(model, {size}, plan, machine, lower);
-    return *std::ranges::find(served->kernels, KernelClass::convolution, &Kernel::kind);
-  };
+TEST_F(ImageMenuTest, RunsTakeWhatIsCompiled) {
   KernelMenu menu(setup_);
   const Kernel first = kernel_at(menu, 112);
   menu.end_variants([&](const std::string& text) { return text == first.text; });
