@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <set>
 #include <unordered_map>
 
 #include "base/error.h"
@@ -10,12 +8,11 @@
 #include "frontend/graph/made_weights.h"
 #include "frontend/graph/verifier.h"
 #include "frontend/onnx/importer.h"
-#include "frontend/onnx/initializer_store.h"
-#include "frontend/onnx/traced_sizes.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/plan/plan_loops.h"
+#include "runtime/guessed_sizes.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
 #include "runtime/pass_names.h"
@@ -182,10 +179,6 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
   return imported;
 }
 
-}  // namespace
-
-namespace {
-
 /// The model at these sizes with kernels for them alone.
 Imported bind_fixed(const OpenModel& model, const Sizes& sizes) {
   OpenModel fixed = model;
@@ -194,194 +187,31 @@ Imported bind_fixed(const OpenModel& model, const Sizes& sizes) {
   return bind_sizes(fixed, sizes);
 }
 
+/// False where its plan tells of no others.
+bool learn_from(const OpenModel& model, const Imported& imported) {
+  if (imported.host != nullptr || imported.room) return false;
+  model.plans->learn(imported.sizes, imported.plan, imported.facts);
+  return true;
+}
+
 void add_symbols(const OpenModel& model, Imported& imported) {
   for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
 }
 
 }  // namespace
 
-namespace {
-
-/// Halves the largest size to be fast at of those that go by names alone; false where all are as small as can be.
-bool shrink_guess(ModelSizes& sizes) {
-  SizeSymbol* largest = nullptr;
-  for (SizeSymbol& symbol : sizes.symbols) {
-    if (!symbol.is_guessed || symbol.range.hints.front() / 2 < symbol.range.low) continue;
-    if (largest == nullptr || symbol.range.hints.front() > largest->range.hints.front()) largest = &symbol;
-  }
-  if (largest == nullptr) return false;
-  largest->range.hints = {largest->range.hints.front() / 2};
-  return true;
-}
-
-/// Makes them powers of two, and then shrinks them: a model may take 128 where it takes neither 224 nor 112.
-bool shrink_power(ModelSizes& sizes) {
-  bool is_changed = false;
-  for (SizeSymbol& symbol : sizes.symbols) {
-    const auto hint = static_cast<std::uint64_t>(symbol.range.hints.front());
-    const auto power = static_cast<std::int64_t>(std::bit_ceil(hint));
-    if (!symbol.is_guessed || std::has_single_bit(hint) || power > symbol.range.high) continue;
-    symbol.range.hints = {power};
-    is_changed = true;
-  }
-  return is_changed || shrink_guess(sizes);
-}
-
-/// Doubles the smallest of them that is at least `least`; false where all are as large as anybody would guess.
-bool grow_from(ModelSizes& sizes, std::int64_t least) {
-  constexpr std::int64_t largest_guess = 4096;
-  SizeSymbol* smallest = nullptr;
-  for (SizeSymbol& symbol : sizes.symbols) {
-    const std::int64_t hint = symbol.range.hints.front();
-    if (!symbol.is_guessed || hint < least || hint * 2 > std::min(symbol.range.high, largest_guess)) continue;
-    if (smallest == nullptr || hint < smallest->range.hints.front()) smallest = &symbol;
-  }
-  if (smallest == nullptr) return false;
-  smallest->range.hints = {smallest->range.hints.front() * 2};
-  return true;
-}
-
-/// Batches aside.
-bool grow_guess(ModelSizes& sizes) {
-  return grow_from(sizes, 2);
-}
-
-/// What stands where batches do may be points of a cloud or nodes of a graph, of which a model needs a few.
-bool grow_batch(ModelSizes& sizes) {
-  return grow_from(sizes, 1);
-}
-
-/// Makes the sizes 1 that one input alone has, of the last input that has larger ones; false where only the first is left.
-/// Such inputs are states: one element before the first run, and of sizes that follow from the others' after it.
-bool empty_state(ModelSizes& sizes) {
-  std::vector<int> inputs_with(sizes.symbols.size(), 0);
-  const auto for_symbols = [&](const SizedInput& input, const auto& use) {
-    std::set<int> symbols;
-    for (const SizedInput::Axis& axis : input.axes)
-      if (axis.symbol >= 0) symbols.insert(axis.symbol);
-    for (const int symbol : symbols) use(static_cast<std::size_t>(symbol));
-  };
-  for (const SizedInput& input : sizes.inputs)
-    for_symbols(input, [&](std::size_t symbol) { ++inputs_with[symbol]; });
-  for (std::size_t i = sizes.inputs.size(); i-- > 1;) {
-    bool is_changed = false;
-    for_symbols(sizes.inputs[i], [&](std::size_t at) {
-      SizeSymbol& symbol = sizes.symbols[at];
-      const std::int64_t least = std::max<std::int64_t>(symbol.range.low, 1);
-      if (!symbol.is_guessed || inputs_with[at] > 1 || symbol.range.hints.front() <= least) return;
-      symbol.range.hints = {least};
-      is_changed = true;
-    });
-    if (is_changed) return true;
-  }
-  return false;
-}
-
-/// Do its first sizes suit the model? If so, the next import is there.
-bool try_first_sizes(const ParsedModel& model) {
-  const Sizes sizes = first_sizes(model.sizes);
-  try {
-    model.initializers->keep(sizes, import_at(model, sizes));
-    return true;
-  } catch (const Error& error) {
-    log_line(LogLevel::debug, "sizes: not {}: {}", describe(model.sizes, sizes), error.what());
-    return false;
-  }
-}
-
-/// As often as `change` finds other sizes.
-bool fit_by(ParsedModel& model, const ModelSizes& usual, bool (*change)(ModelSizes&)) {
-  model.sizes = usual;
-  while (change(model.sizes))
-    if (try_first_sizes(model)) return true;
-  return false;
-}
-
-/// Sizes that the exporter traced stand in the model as numbers, where it takes no others.
-bool fit_traced(ParsedModel& model, const ModelSizes& usual) {
-  for (const std::int64_t size : traced_sizes(model)) {
-    model.sizes = usual;
-    for (SizeSymbol& symbol : model.sizes.symbols)
-      if (symbol.is_guessed && symbol.range.hints.front() > 1 && symbol.range.contains(size))
-        symbol.range.hints = {size};
-    if (try_first_sizes(model)) return true;
-  }
-  return false;
-}
-
-/// The guessed size of an axis of the input, counted from behind; nullptr where it has none that may be so large.
-SizeSymbol* guessed_size(ModelSizes& sizes, const SizedInput& input, std::size_t from_behind,
-                         std::int64_t size) {
-  if (from_behind >= input.axes.size()) return nullptr;
-  const int symbol = input.axes[input.axes.size() - 1 - from_behind].symbol;
-  if (symbol < 0) return nullptr;
-  SizeSymbol& found = sizes.symbols[static_cast<std::size_t>(symbol)];
-  return found.is_guessed && size > 1 && found.range.contains(size) ? &found : nullptr;
-}
-
-/// Features have as many elements as the weights of a first layer do: the last extent is one of theirs, or the last two are.
-bool fit_weights(ParsedModel& model, const ModelSizes& usual) {
-  for (const Dims& shape : first_weights(model)) {
-    for (std::size_t at = 0; at < usual.inputs.size(); ++at) {
-      for (std::size_t last = shape.size(); last-- > 0;) {
-        model.sizes = usual;
-        SizeSymbol* size = guessed_size(model.sizes, usual.inputs[at], 0, shape[last]);
-        if (size == nullptr) continue;
-        size->range.hints = {shape[last]};
-        if (try_first_sizes(model)) return true;
-        SizeSymbol* beside =
-            last == 0 ? nullptr : guessed_size(model.sizes, usual.inputs[at], 1, shape[last - 1]);
-        if (beside == nullptr || beside == size) continue;
-        beside->range.hints = {shape[last - 1]};
-        if (try_first_sizes(model)) return true;
-      }
-    }
-  }
-  return false;
-}
-
-/// Where batches stand there may be frames, of which windows take several.
-ModelSizes with_frames(ModelSizes sizes) {
-  constexpr std::int64_t frames = 128;
-  for (SizeSymbol& symbol : sizes.symbols)
-    if (symbol.is_guessed && symbol.range.hints.front() == 1 && symbol.range.contains(frames))
-      symbol.range.hints = {frames};
-  return sizes;
-}
-
-/// Names tell usual sizes; a model may be for smaller ones, as one with 77 positions is, or for larger ones, as one whose first
-/// window takes 256 samples, or for powers of two, or have states of sizes of their own. Where others do not help either, the
-/// usual ones stay, and the error that comes of them.
-void fit_guesses(ParsedModel& model) {
-  if (std::ranges::none_of(model.sizes.symbols, &SizeSymbol::is_guessed)) return;
-  const ModelSizes usual = model.sizes;
-  if (try_first_sizes(model)) return;
-  for (const auto change : {empty_state, shrink_guess, shrink_power})
-    if (fit_by(model, usual, change)) return;
-  if (fit_traced(model, usual)) return;
-  for (const auto change : {grow_guess, grow_batch})
-    if (fit_by(model, usual, change)) return;
-  if (fit_weights(model, usual) || fit_weights(model, with_frames(usual))) return;
-  model.sizes = usual;
-}
-
-}  // namespace
-
 void take_open_kernels(const OpenModel& model, Imported& imported, const ImportAt& import) {
   const Stopwatch watch(imported.report.import_seconds);
-  const auto learn = [&](const Sizes& sizes, const Imported& at) {
-    if (at.host == nullptr && !at.room) model.plans->learn(sizes, at.plan, at.facts);
-  };
   const auto lower = [&](const Sizes& sizes) {
     const Imported other = import(sizes);
-    learn(sizes, other);
+    (void)learn_from(model, other);
     return other.plan;
   };
-  learn(imported.sizes, imported);
+  const bool tells = learn_from(model, imported);
   imported.for_sizes = imported.plan;
   imported.plan =
       model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
-  if (imported.host != nullptr || imported.room) return;
+  if (!tells) return;
   const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
   try {
     if (wanted) (void)lower(*wanted);
@@ -459,10 +289,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
 
 bool learn_plan(const OpenModel& model, const Sizes& sizes) {
   if (model.plans->at(sizes, model.setup->config.lowering_reuse_memory) != nullptr) return true;
-  const Imported imported = bind_fixed(model, sizes);
-  if (imported.host != nullptr || imported.room) return false;
-  model.plans->learn(sizes, imported.plan, imported.facts);
-  return true;
+  return learn_from(model, bind_fixed(model, sizes));
 }
 
 std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& sizes) {
