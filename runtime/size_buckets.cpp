@@ -10,10 +10,6 @@
 namespace sylvite {
 namespace {
 
-double product_of(const Sizes& sizes) {
-  return std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>());
-}
-
 /// Products between the same powers of two have one.
 double bucket_of(double product) {
   return std::floor(std::log2(product));
@@ -38,6 +34,10 @@ bool are_apart(const Sizes& sizes) {
 }
 
 }  // namespace
+
+double product_of(const Sizes& sizes) {
+  return std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>());
+}
 
 std::int64_t large_bytes_at(const Sizes& sizes, std::int64_t bytes) {
   if (sizes.empty()) return bytes;

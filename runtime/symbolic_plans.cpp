@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <functional>
-#include <numeric>
 #include <utility>
 
 #include "base/rounding.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/size_buckets.h"
 
 namespace sylvite {
 namespace {
@@ -19,7 +18,7 @@ int alignment_of(std::int64_t size) {
 
 /// What passes decide by: how large sizes are, in all and each, and how often 2 divides them.
 std::vector<double> traits(const Sizes& sizes) {
-  std::vector<double> all = {std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>())};
+  std::vector<double> all = {product_of(sizes)};
   for (const std::int64_t size : sizes) {
     all.push_back(static_cast<double>(size));
     all.push_back(alignment_of(size));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <functional>
 #include <utility>
 
@@ -15,6 +14,17 @@
 namespace sylvite {
 namespace {
 
+/// Of numbers at the points of `fit` each.
+std::optional<std::vector<Extent>> expressions_of(const std::vector<Dims>& numbers, ExtentFit& fit) {
+  std::vector<Extent> result;
+  for (const Dims& values : numbers) {
+    std::optional<Extent> found = fit.of(values);
+    if (!found) return std::nullopt;
+    result.push_back(*std::move(found));
+  }
+  return result;
+}
+
 /// Of tables that can all be read by the rule of `reading`.
 std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& tables,
                                               const TableReading& reading, ExtentFit& fit) {
@@ -24,13 +34,7 @@ std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& 
     if (same == table->end()) return std::nullopt;
     for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].push_back(same->numbers.at(i));
   }
-  std::vector<Extent> result;
-  for (const Dims& values : numbers) {
-    std::optional<Extent> found = fit.of(values);
-    if (!found) return std::nullopt;
-    result.push_back(*std::move(found));
-  }
-  return result;
+  return expressions_of(numbers, fit);
 }
 
 bool has_block(const Tensor& whole, const Dims& block) {
@@ -52,15 +56,12 @@ std::optional<FittedTable> fit_blocks(const std::vector<Tensor>& samples, Extent
   const Tensor whole = *std::ranges::max_element(samples, {}, &Tensor::byte_size);
   const auto is_part = [&](const Tensor& sample) { return is_leading_block(whole, sample); };
   if (!std::ranges::all_of(samples, is_part)) return std::nullopt;
-  std::vector<Extent> numbers;
-  for (std::size_t axis = 0; axis < whole.dims().size(); ++axis) {
-    Dims extents;
-    for (const Tensor& sample : samples) extents.push_back(sample.dims()[axis]);
-    std::optional<Extent> found = fit.of(extents);
-    if (!found) return std::nullopt;
-    numbers.push_back(*std::move(found));
-  }
-  return FittedTable{fmt::format("the beginning of {}", whole.identity()), std::move(numbers),
+  std::vector<Dims> extents(whole.dims().size());  // per axis
+  for (const Tensor& sample : samples)
+    for (std::size_t axis = 0; axis < extents.size(); ++axis) extents[axis].push_back(sample.dims()[axis]);
+  std::optional<std::vector<Extent>> numbers = expressions_of(extents, fit);
+  if (!numbers) return std::nullopt;
+  return FittedTable{fmt::format("the beginning of {}", whole.identity()), *std::move(numbers),
                      [whole](const Dims& dims) { return leading_block(whole, dims); }};
 }
 
