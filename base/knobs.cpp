@@ -170,8 +170,9 @@ constexpr Knob knobs[] = {
                                        "sizes (auto), or one for each size (off)"),
     knob<&CompileConfig::kernels_ahead>(
         "compile.kernels_ahead", "auto", "",
-        "with ranges in import.dims: kernels that other sizes of these ranges need are compiled along with "
-        "those of the first, as many again or 12 at most (auto), or when a run first needs them (off)"),
+        "with ranges in import.dims: kernels that other sizes of these ranges need, as many again as those "
+        "of the first or 12 at "
+        "most, are compiled beside runs (auto), or when a run first needs them (off)"),
     knob<&CompileConfig::first_answer>(
         "compile.first_answer", "auto", "first-answer",
         "fast: while kernels are compiled, runs are answered by evaluating "

@@ -34,6 +34,7 @@ def main():
     fixed = {name: int(size) for name, size in ranges.items() if size.isdigit()}
     options = {"compile.device": args.device, "compile.precision": args.precision, "import.random_weights": 0, "db.enabled": False}
     model = sylvite.compile(args.model, dims=ranges, options=options)
+    model.wait()  # kernels for other sizes
 
     def run_at(size):
         inputs = {}

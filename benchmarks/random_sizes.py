@@ -61,6 +61,7 @@ def main():
     inputs, _ = ports(onnx.load(args.model, load_external_data=False))
     options = {"compile.threads": args.threads, "db.enabled": False}
     model = sylvite.compile(args.model, dims=ranges, options=options)
+    model.wait()  # kernels for other sizes
     peer = peers.load_onnxruntime(args.model, args.threads, "f32")
     pick = random.Random(args.seed)
     wrong, compiling, ratios, worst, first = 0, 0, [], 0.0, []

@@ -45,9 +45,18 @@ class Background {
   Background(const Background&) = delete;
   Background& operator=(const Background&) = delete;
 
+  /// Asks for an end, and waits for it.
+  void stop() {
+    if (!is_mine() || !making_->thread.joinable()) return;
+    making_->thread.request_stop();
+    making_->thread.join();
+  }
   [[nodiscard]] bool is_ready() const {  ///< or has failed
     return making_->done.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
+  [[nodiscard]] bool is_mine() const {
+    return ::getpid() == making_->process;
+  }  ///< not in a child made by fork
   /// Until it is ready; returns at once in a child made by fork.
   void wait() const {
     if (is_mine()) making_->done.wait();
@@ -70,8 +79,6 @@ class Background {
     pid_t process = ::getpid();
     std::jthread thread;  ///< last: it ends before what it writes
   };
-
-  [[nodiscard]] bool is_mine() const { return ::getpid() == making_->process; }
 
   std::unique_ptr<Making> making_;
 };

@@ -34,6 +34,11 @@ void CompiledModel::Rep::wait() {
   family().wait();
 }
 
+void CompiledModel::Rep::stop_compiling() {
+  if (first_ != nullptr) first_->stop();
+  if (family_) family_->stop_compiling();
+}
+
 std::vector<Tensor> CompiledModel::Rep::run_tensors(const std::vector<Tensor>& inputs) {
   return run(inputs);
 }

@@ -24,6 +24,8 @@ struct CompiledModel::Rep {
   [[nodiscard]] Family& family();
   /// The same, and for kernels that are compiled behind runs.
   void wait();
+  /// Ends what is compiled in the background, soon. REQUIRES that no run follows.
+  void stop_compiling();
   [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
   /// Would `wait` wait? What compiling throws, the next run throws.
   [[nodiscard]] bool is_compiling() const {

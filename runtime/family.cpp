@@ -9,15 +9,14 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
+#include "runtime/ahead.h"
 #include "runtime/background.h"
 #include "runtime/build.h"
 #include "runtime/equal_weights.h"
 #include "runtime/evaluated.h"
 #include "runtime/input_sizes.h"
 #include "runtime/kernel_menu.h"
-#include "runtime/open_kernels.h"
 #include "runtime/report.h"
-#include "runtime/sizes_ahead.h"
 
 namespace sylvite {
 namespace {
@@ -25,6 +24,7 @@ namespace {
 struct Member {
   Built built;
   std::int64_t last_used = 0;
+  bool is_provisional = false;  ///< made while kernels were compiled ahead: there may be better ones
 };
 
 /// Kernels for other sizes, compiled while the model runs.
@@ -38,6 +38,12 @@ struct Behind {
 struct Family::Rep {
   explicit Rep(OpenModel open)
       : model(std::move(open)), given(model.parsed.sizes), length(length_symbol(model.parsed)) {}
+
+  ~Rep() {
+    if (ahead != nullptr && !ahead->is_mine()) leave_parent();
+  }
+  Rep(const Rep&) = delete;
+  Rep& operator=(const Rep&) = delete;
 
   [[nodiscard]] Relatives relatives() const;
   /// For sizes beside the first: nothing is measured for them.
@@ -53,24 +59,23 @@ struct Family::Rep {
   void forget_oldest();
   void count(const Sizes& sizes);
   void count_bytes();
-  void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
-  int compile_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
-  int try_kernels(const OpenModel& open, const Sizes& sizes, int most, const std::stop_token& stop);
-  void compile_between(const OpenModel& open, int left, double budget, const std::stop_token& stop);
-  void learn_plans(const OpenModel& open, double budget, const std::stop_token& stop);
   void note_kernels(const Imported& imported, const Chosen& chosen);
-  [[nodiscard]] bool is_compiling();
+  [[nodiscard]] bool begin_ahead();
+  void end_ahead();
+  void end_variants();
+  void leave_parent();
+  void renew(const Sizes& sizes);
+  void take_behind();
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
   InputSizes given;
   std::optional<std::size_t> length;  ///< which size is that of the states
   Sizes of_run;                       ///< with it
-  std::unordered_map<Sizes, std::unique_ptr<Member>, SizesHash> members;
+  std::unordered_map<Sizes, std::shared_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
-  std::unordered_map<std::string, Choice>
-      choices;    ///< of programs that were imported, by the texts of kernels
-  Objects ahead;  ///< of sizes that had no program when they were compiled
+  std::shared_ptr<KnownKernels> known = std::make_shared<KnownKernels>();
+  std::unique_ptr<Ahead> ahead;  ///< until it is done
   std::unique_ptr<Background<Behind>> behind;
   Member* latest = nullptr;
   Sizes latest_sizes;
@@ -82,7 +87,7 @@ struct Family::Rep {
 Relatives Family::Rep::relatives() const {
   Relatives relatives{{}, true};
   for (const auto& [sizes, member] : members) relatives.programs.push_back(&member->built.program);
-  relatives.ahead = &ahead;
+  relatives.ahead = &known->objects;
   return relatives;
 }
 
@@ -101,9 +106,10 @@ std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_pt
 Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   const std::optional<Imported> imported = bind_known_sizes(open, sizes);
   if (!imported || members.empty()) return nullptr;
-  const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
+  const auto is_chosen = [&](const Kernel& kernel) { return known->choices.contains(kernel.text); };
   if (!std::ranges::all_of(imported->plan->kernels, is_chosen)) return nullptr;
-  Chosen chosen = choose_each(*imported, [&](const Kernel& kernel) { return choices.at(kernel.text); });
+  Chosen chosen =
+      choose_each(*imported, [&](const Kernel& kernel) { return known->choices.at(kernel.text); });
   try {
     return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
   } catch (const CompileError& error) {
@@ -112,89 +118,24 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   }
 }
 
-void Family::Rep::note_choices(const Plan& plan, const std::vector<Choice>& chosen) {
-  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    Choice& known = choices[plan.kernels[i].text] = chosen[i];
-    known.object.clear();
-  }
-}
-
-/// Those of these sizes that nothing has yet, where they are no more than `most`; how many were compiled.
-int Family::Rep::compile_kernels(const OpenModel& open, const Sizes& sizes, int most,
-                                 const std::stop_token& stop) {
-  const double start = steady_seconds();
-  const Imported imported = bind_sizes(open, sizes);
-  Chosen chosen = choose_known(imported);
-  if (missing_objects(imported, chosen, relatives()) > most) return 0;
-  get_objects(imported, chosen, stop, relatives());
-  note_kernels(imported, chosen);
-  log_line(LogLevel::info, "sizes: {} kernels ahead of {}, {:.2f} s", chosen.report.compiled,
-           describe(model.parsed.sizes, sizes), steady_seconds() - start);
-  report.ready_seconds += steady_seconds() - start;
-  return chosen.report.compiled;
-}
-
 /// Objects that no program has yet, and what was chosen.
 void Family::Rep::note_kernels(const Imported& imported, const Chosen& chosen) {
-  for (const Choice& choice : chosen.choices)
-    if (!choice.object.empty()) ahead.emplace(choice.symbol, choice.object);
-  note_choices(*imported.plan, chosen.choices);
+  known->note_objects(chosen.choices);
+  known->note_choices(*imported.plan, chosen.choices);
   report.compiled += chosen.report.compiled;
   report.compile_seconds += chosen.report.compile_seconds;
 }
 
-/// Takes what was compiled behind runs, once it is. Throws what compiling threw.
-bool Family::Rep::is_compiling() {
-  if (behind == nullptr) return false;
-  if (!behind->is_ready()) return true;
+/// Takes what was compiled behind runs, where something was; throws what compiling threw. REQUIRES that it is ready.
+void Family::Rep::take_behind() {
+  if (behind == nullptr) return;
   const std::unique_ptr<Background<Behind>> done = std::move(behind);
   const Behind made = done->take();
   note_kernels(made.imported, made.chosen);
-  return false;
-}
-
-/// The same, or none where the model cannot be of these sizes.
-int Family::Rep::try_kernels(const OpenModel& open, const Sizes& sizes, int most,
-                             const std::stop_token& stop) {
-  if (members.contains(sizes)) return 0;
-  try {
-    return compile_kernels(open, sizes, most, stop);
-  } catch (const Error& error) {
-    log_line(LogLevel::info, "sizes: no kernels ahead of {}: {}", describe(model.parsed.sizes, sizes),
-             error.what());
-    return 0;
-  }
-}
-
-/// Those of sizes all over the ranges, `left` at most, until all but compiling has taken `budget` seconds.
-void Family::Rep::compile_between(const OpenModel& open, int left, double budget,
-                                  const std::stop_token& stop) {
-  for (const Sizes& sizes : sizes_between(model.parsed.sizes)) {
-    if (left <= 0 || budget <= 0 || stop.stop_requested()) break;
-    const double start = steady_seconds(), before = report.compile_seconds;
-    left -= try_kernels(open, sizes, left, stop);
-    budget -= steady_seconds() - start - (report.compile_seconds - before);
-  }
-}
-
-/// So that programs at most sizes need no import.
-void Family::Rep::learn_plans(const OpenModel& open, double budget, const std::stop_token& stop) {
-  constexpr std::size_t most = 64;
-  const double start = steady_seconds();
-  for (const Sizes& sizes : sizes_scattered(model.parsed.sizes, most)) {
-    if (steady_seconds() - start > budget || stop.stop_requested()) break;
-    try {
-      if (!learn_plan(open, sizes)) break;
-    } catch (const Error& error) {
-      log_line(LogLevel::info, "sizes: no plan for {}: {}", describe(model.parsed.sizes, sizes),
-               error.what());
-    }
-  }
-  report.ready_seconds += steady_seconds() - start;
 }
 
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
-  members[sizes] = std::make_unique<Member>(Member{std::move(built), ++clock});
+  members[sizes] = std::make_shared<Member>(Member{std::move(built), ++clock, ahead != nullptr});
   latest = members[sizes].get();
   latest_sizes = sizes;
   while (static_cast<std::int64_t>(members.size()) > most) forget_oldest();
@@ -265,7 +206,7 @@ Built& Family::Rep::build(const Imported& imported, const Chooser& choose, const
   Imported shared = imported;
   shared.plan = with_known_weights(imported.plan);
   Built& built = keep(imported.sizes, build_program(shared, choose(shared), relatives(), stop));
-  note_choices(built.program.plan(), built.choices);
+  known->note_choices(built.program.plan(), built.choices);
   return built;
 }
 
@@ -282,45 +223,101 @@ Built& Family::add(const Imported& imported, const Chooser& choose, const std::s
   return rep_->build(own, choose, stop);
 }
 
-void Family::compile_ahead(const std::stop_token& stop) {
-  constexpr int few = 12;
-  constexpr double part = 0.1;  // of the time that compiling took
-  const Setup& setup = *rep_->model.setup;
-  const bool is_wanted = rep_->model.menu != nullptr && setup.config.kernels_ahead == AutoOff::automatic;
-  if (!is_wanted || rep_->report.compiled == 0) return;  // else a process before this one did
-  const OpenModel quiet = rep_->quiet_model();
-  const int most = std::max(few, rep_->report.compiled);
-  int left = most;
-  const auto is_over = [&] { return left <= 0 || stop.stop_requested(); };
-  for (const Sizes& sizes : sizes_ahead(this->sizes())) {
-    if (is_over()) break;
-    left -= rep_->try_kernels(quiet, sizes, left, stop);
-  }
-  const double budget = part * rep_->report.compile_seconds;
-  const bool are_alike = left == most;  // all sizes have the same kernels
-  if (!are_alike) rep_->compile_between(quiet, left, budget, stop);
-  rep_->learn_plans(quiet, budget, stop);
+/// False where nothing is to be made ahead.
+bool Family::Rep::begin_ahead() {
+  if (model.menu == nullptr || model.setup->config.kernels_ahead != AutoOff::automatic) return false;
+  const std::shared_ptr<Member>& first = members.at(latest_sizes);
+  ahead = std::make_unique<Ahead>(quiet_model(), known,
+                                  std::shared_ptr<const Program>(first, &first->built.program), report);
+  return true;
 }
 
-void Family::end_variants() {
-  if (rep_->model.menu == nullptr) return;
-  rep_->model.menu->end_variants([&](const std::string& text) { return rep_->choices.contains(text); });
+/// Kernels of further programs are those that are compiled, wherever these serve.
+void Family::Rep::end_variants() {
+  if (model.menu == nullptr) return;
+  model.menu->end_variants([&](const std::string& text) { return known->choices.contains(text); });
+}
+
+void Family::Rep::end_ahead() {
+  add_report(report, ahead->take_report());
+  ahead.reset();
+  end_variants();
+}
+
+/// In a child made by fork, what the thread was at is in no known state, and stays; sizes have kernels of their own.
+void Family::Rep::leave_parent() {
+  static_cast<void>(ahead.release());  // it has the others, too
+  known = std::make_shared<KnownKernels>();
+  model.menu = nullptr;
+  model.plans = nullptr;
+  model.made = nullptr;
+}
+
+void Family::compile_ahead(const std::stop_token& stop) {
+  if (rep_->report.compiled == 0 || !rep_->begin_ahead())  // else a process before this one did
+    return rep_->end_variants();
+  const Stopwatch watch(rep_->report.ready_seconds);
+  rep_->ahead->make(stop);
+  rep_->end_ahead();
+}
+
+void Family::start_ahead() {
+  rep_->begin_ahead() ? rep_->ahead->start() : rep_->end_variants();
+}
+
+/// While it lives, nothing is made ahead but objects, and of the variants of a kernel those are taken that are compiled.
+class Family::Turn {
+ public:
+  explicit Turn(Rep& rep) : menu_(rep.ahead == nullptr ? nullptr : rep.model.menu.get()) {
+    if (rep.ahead == nullptr) return;
+    if (!rep.ahead->is_mine()) {
+      rep.leave_parent();
+      return;
+    }
+    turn_ = rep.ahead->take_turn();
+    menu_->prefer([known = rep.known](const std::string& text) { return known->choices.contains(text); });
+  }
+  ~Turn() {
+    if (turn_.owns_lock()) menu_->prefer(nullptr);
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+ private:
+  KernelMenu* menu_;
+  std::unique_lock<std::mutex> turn_;
+};
+
+/// The program for these sizes, made while kernels were compiled ahead, is made anew where there are better ones now.
+void Family::Rep::renew(const Sizes& sizes) {
+  const std::shared_ptr<Member> member = members.at(sizes);
+  member->is_provisional = false;
+  const OpenModel quiet = quiet_model();
+  const std::optional<Imported> imported = bind_known_sizes(quiet, sizes);
+  if (imported && !std::ranges::equal(imported->plan->kernels, member->built.program.plan().kernels, {},
+                                      &Kernel::text, &Kernel::text))
+    (void)add_known(quiet, sizes);
 }
 
 /// nullptr where there is none.
 Built* Family::find(const Sizes& sizes) {
-  if (rep_->latest != nullptr && sizes == rep_->latest_sizes) return &rep_->latest->built;
+  if (rep_->ahead != nullptr && rep_->ahead->is_done()) rep_->end_ahead();
+  const auto is_final = [&] { return !rep_->latest->is_provisional || rep_->ahead != nullptr; };
+  if (rep_->latest != nullptr && sizes == rep_->latest_sizes && is_final()) return &rep_->latest->built;
   const auto found = rep_->members.find(sizes);
   if (found == rep_->members.end()) return nullptr;
   rep_->latest = found->second.get();
   rep_->latest_sizes = sizes;
   rep_->latest->last_used = ++rep_->clock;
+  if (!is_final()) rep_->renew(rep_->latest_sizes);
   return &rep_->latest->built;
 }
 
 Built* Family::compiled_at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return found;
-  if (rep_->is_compiling()) return nullptr;
+  if (rep_->behind != nullptr && !rep_->behind->is_ready()) return nullptr;
+  const Turn turn(*rep_);
+  rep_->take_behind();
   const OpenModel quiet = rep_->quiet_model();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
@@ -339,18 +336,30 @@ Built* Family::compiled_at(const Sizes& sizes) {
 }
 
 void Family::wait() {
-  if (rep_->behind == nullptr) return;
-  rep_->behind->wait();
-  (void)rep_->is_compiling();
+  if (rep_->behind != nullptr) {
+    rep_->behind->wait();
+    const Turn turn(*rep_);
+    rep_->take_behind();
+  }
+  if (rep_->ahead == nullptr || !rep_->ahead->is_mine()) return;
+  rep_->ahead->wait();
+  rep_->end_ahead();
 }
 
 bool Family::is_compiling() const {
-  return rep_->behind != nullptr && !rep_->behind->is_ready();
+  const bool is_behind = rep_->behind != nullptr && !rep_->behind->is_ready();
+  return is_behind || (rep_->ahead != nullptr && rep_->ahead->is_mine() && !rep_->ahead->is_done());
+}
+
+void Family::stop_compiling() {
+  rep_->behind.reset();
+  rep_->ahead.reset();
 }
 
 Built& Family::at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return *found;
   const double start = steady_seconds();
+  const Turn turn(*rep_);
   const OpenModel quiet = rep_->quiet_model();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
@@ -409,6 +418,7 @@ std::string Family::model_id() const {
 }
 
 const CompileReport& Family::report() const {
+  if (rep_->ahead != nullptr && rep_->ahead->is_mine()) add_report(rep_->report, rep_->ahead->take_report());
   rep_->count_bytes();
   return rep_->report;
 }
@@ -434,14 +444,28 @@ void at_hinted_sizes(const OpenModel& model,
   }
 }
 
-Family build_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
+namespace {
+
+Family build_hinted(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
   Family family(model);
   at_hinted_sizes(model, [&](const OpenModel& limited, const Sizes& sizes) {
     return family.add(bind_sizes(limited, sizes), choose, stop).report.tune_seconds;
   });
-  family.compile_ahead(stop);
-  family.end_variants();
   (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
+  return family;
+}
+
+}  // namespace
+
+Family build_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
+  Family family = build_hinted(model, choose, stop);
+  family.compile_ahead(stop);
+  return family;
+}
+
+Family start_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
+  Family family = build_hinted(model, choose, stop);
+  family.start_ahead();
   return family;
 }
 

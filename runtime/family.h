@@ -33,10 +33,11 @@ class Family {
   /// Builds what `choose` says for `imported`, which is of this model; its program replaces one for the same sizes.
   Built& add(const Imported& imported, const Chooser& choose, const std::stop_token& stop = {});
   /// Compiles kernels that programs for other sizes will need, as many as were compiled until now or 12 at most, where ranges
-  /// were given and compile.kernels_ahead does not say otherwise.
+  /// were given and compile.kernels_ahead does not say otherwise, and learns plans. After that, kernels of further programs are those
+  /// that are compiled, wherever these serve. REQUIRES a program.
   void compile_ahead(const std::stop_token& stop = {});
-  /// After that: kernels of further programs are those that are compiled, wherever these serve.
-  void end_variants();
+  /// The same in a thread of low priority, beside runs.
+  void start_ahead();
   /// The program for these sizes. One that is missing is built now: stored winners where there are any, else
   /// heuristics; nothing is measured.
   [[nodiscard]] Built& at(const Sizes& sizes);
@@ -48,9 +49,11 @@ class Family {
   /// a thread of low priority compiles them.
   [[nodiscard]] Built* compiled_of(const std::vector<Tensor>& inputs);
   [[nodiscard]] Built* compiled_of(const std::vector<HostValue>& inputs);
-  /// Until that thread is done.
+  /// Until threads that compile are done.
   void wait();
   [[nodiscard]] bool is_compiling() const;
+  /// Ends such threads soon.
+  void stop_compiling();
   /// The one that was used last. REQUIRES one.
   [[nodiscard]] Built& latest();
   [[nodiscard]] const Built& latest() const;
@@ -69,6 +72,7 @@ class Family {
   [[nodiscard]] Built* compiled_at(const Sizes& sizes);
 
   struct Rep;
+  class Turn;
   std::unique_ptr<Rep> rep_;
 };
 
@@ -83,8 +87,11 @@ class Family {
 void at_hinted_sizes(const OpenModel& model,
                      const std::function<double(const OpenModel&, const Sizes&)>& visit);
 
-/// A program for every combination of sizes to be fast at; `stop` as for build_program.
+/// A program for every combination of sizes to be fast at, and kernels for others; `stop` as for build_program.
 [[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose,
+                                  const std::stop_token& stop = {});
+/// The same, but kernels for others are compiled beside runs.
+[[nodiscard]] Family start_family(const OpenModel& model, const Chooser& choose,
                                   const std::stop_token& stop = {});
 
 }  // namespace sylvite

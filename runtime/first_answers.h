@@ -28,6 +28,7 @@ class FirstAnswers {
   [[nodiscard]] std::vector<Tensor> run_tensors(const std::vector<Tensor>& inputs);
 
   [[nodiscard]] bool is_ready() const { return family_.is_ready(); }
+  void stop() { family_.stop(); }                         ///< as Background's
   [[nodiscard]] Family take() { return family_.take(); }  ///< as Background's
   /// What runs are evaluated by. REQUIRES that no run follows.
   [[nodiscard]] std::unique_ptr<OpenEvaluation> take_evaluation() { return std::move(evaluation_); }

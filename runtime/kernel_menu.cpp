@@ -316,7 +316,7 @@ std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::v
     const auto entry = entries_.find(skeleton(forms[i]));
     if (entry == entries_.end()) continue;
     for (KernelVariants& variants : entry->second.open) {
-      std::optional<Kernel> found = variants.find_case(forms[i], machine);
+      std::optional<Kernel> found = variants.find_case(forms[i], machine, prefer_);
       if (!found) continue;
       result->kernels[i] = std::move(*found);
       break;
@@ -343,7 +343,7 @@ void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
   }
 }
 
-void KernelMenu::end_variants(const std::function<bool(const std::string& text)>& is_compiled) {
+void KernelMenu::end_variants(const IsCompiled& is_compiled) {
   if (!std::exchange(may_vary_, false)) return;
   for (auto& [name, entry] : entries_)
     for (KernelVariants& variants : entry.open) variants.keep_if(is_compiled);

@@ -35,9 +35,11 @@ class KernelMenu {
   [[nodiscard]] std::shared_ptr<const Plan> serve(
       const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
+  /// Until it is called again: of a kernel's variants those are taken whose text `is_compiled`, where there is one; with nullptr, any.
+  void prefer(IsCompiled is_compiled) { prefer_ = std::move(is_compiled); }
   /// From now on runs wait for what is compiled: no kernel gets further variants, and of those that it has the ones stay whose text
   /// `is_compiled`, where there is one.
-  void end_variants(const std::function<bool(const std::string& text)>& is_compiled);
+  void end_variants(const IsCompiled& is_compiled);
 
  private:
   /// Where kernels are learned from.
@@ -83,6 +85,7 @@ class KernelMenu {
   std::shared_ptr<const Setup> setup_;  ///< nullptr: nothing is kept
   MenuFile file_;
   OpenTexts kept_;
+  IsCompiled prefer_;
   std::int64_t plans_ = 0;  ///< learned from so far
   bool may_vary_ = true;    ///< no process before this one had it, and nobody ended it
   bool is_varied_ = false;  ///< looked at the least sizes

@@ -56,17 +56,20 @@ bool KernelVariants::has_case(const Kernel& kernel) const {
   return as_case(all_.front().kernel, kernel).has_value();
 }
 
-KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine) {
+KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine,
+                                              const IsCompiled& is_compiled) {
   if (all_.size() == 1) return all_.front();
   return *std::ranges::min_element(all_, {}, [&](Variant& each) {
-    return each.seconds(kernel, machine).value_or(std::numeric_limits<double>::max());
+    const bool waits = is_compiled && !is_compiled(each.kernel.text);
+    return std::pair(waits, each.seconds(kernel, machine).value_or(std::numeric_limits<double>::max()));
   });
 }
 
-std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine) {
+std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine,
+                                                const IsCompiled& is_compiled) {
   std::optional<Kernel> result = as_case(all_.front().kernel, kernel);
   if (!result) return std::nullopt;
-  Variant& found = best(kernel, machine);
+  Variant& found = best(kernel, machine, is_compiled);
   if (&found != &all_.front()) result = as_case(found.kernel, kernel);
   if (machine.gpu && !can_launch(*result, found.chosen(machine).candidate)) return kernel;
   return result;
@@ -97,7 +100,7 @@ void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double l
   all_.push_back(std::move(own));
 }
 
-void KernelVariants::keep_if(const std::function<bool(const std::string& text)>& is_wanted) {
+void KernelVariants::keep_if(const IsCompiled& is_wanted) {
   const auto is_kept = [&](const Variant& each) { return is_wanted(each.kernel.text); };
   if (std::ranges::any_of(all_, is_kept)) std::erase_if(all_, std::not_fn(is_kept));
 }

@@ -24,15 +24,19 @@ struct DefaultChoice {
 /// a schedule that needs numbers or does not apply.
 [[nodiscard]] DefaultChoice default_choice(const Kernel& kernel, const Machine& machine);
 
+/// Of the text of a kernel.
+using IsCompiled = std::function<bool(const std::string& text)>;
+
 /// Thread safety: one thread at a time.
 class KernelVariants {
  public:
   explicit KernelVariants(Kernel open);
 
   [[nodiscard]] bool has_case(const Kernel& kernel) const;
-  /// `kernel` as a case of that which should take the least time, or as it is where that cannot be launched; nullopt when it is a
-  /// case of none.
-  [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine);
+  /// `kernel` as a case of that which should take the least time, of those that `is_compiled` where any is, or as it is where that
+  /// cannot be launched; nullopt when it is a case of none.
+  [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine,
+                                                const IsCompiled& is_compiled = nullptr);
   /// What it should take there, in seconds; 0 where there is no estimate. REQUIRES a case.
   [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
   /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there, and by so many seconds.
@@ -40,7 +44,7 @@ class KernelVariants {
   /// REQUIRES an open kernel that differs in its hints alone.
   void add(Kernel open) { all_.push_back({std::move(open), {}}); }
   /// Those whose text `is_wanted` stay, where there is one.
-  void keep_if(const std::function<bool(const std::string& text)>& is_wanted);
+  void keep_if(const IsCompiled& is_wanted);
   [[nodiscard]] std::vector<std::string> texts() const;
 
  private:
@@ -52,7 +56,8 @@ class KernelVariants {
     /// What it should take for a kernel of fixed sizes; nullopt where there is no estimate.
     [[nodiscard]] std::optional<double> seconds(const Kernel& fixed, const Machine& machine);
   };
-  [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine);
+  [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine,
+                              const IsCompiled& is_compiled = nullptr);
 
   std::vector<Variant> all_;  ///< the first of all first
 };

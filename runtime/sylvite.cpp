@@ -57,7 +57,7 @@ std::optional<CompiledModel> answer_ahead(const OpenModel& model, double start) 
     return std::nullopt;
   return CompiledModel(std::make_unique<CompiledModel::Rep>(std::make_unique<FirstAnswers>(
       plain, imported, steady_seconds() - start,
-      [model](const std::stop_token& stop) { return build_family(model, choose, stop); })));
+      [model](const std::stop_token& stop) { return start_family(model, choose, stop); })));
 }
 
 template <typename AnyPort>
@@ -209,11 +209,11 @@ void CompiledModel::load_state(const std::string& path) {
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
   const double start = steady_seconds();
   const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
-  if (model.setup->config.first_answer != FirstAnswer::fast) return ready(build_family(model, choose));
+  if (model.setup->config.first_answer != FirstAnswer::fast) return ready(start_family(model, choose));
   if (std::optional<CompiledModel> ahead = answer_ahead(model, start)) return std::move(*ahead);
   const Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
   return answer_first(model, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
-    if (!model.parsed.sizes.are_fixed()) return build_family(model, choose, stop);
+    if (!model.parsed.sizes.are_fixed()) return start_family(model, choose, stop);
     Family family(model);
     (void)family.add(imported, [&](const Imported&) { return chosen; }, stop);
     return family;

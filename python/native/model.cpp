@@ -120,6 +120,17 @@ PyObject* is_compiling(PyObject* self, PyObject* /*unused*/) {
   });
 }
 
+PyObject* stop_compiling(PyObject* self, PyObject* /*unused*/) {
+  return guarded([&] {
+    {
+      const WithoutGil others_run;
+      const std::lock_guard one_at_a_time(*ModelObject::of(self).running);
+      model_of(self).rep().stop_compiling();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+
 PyObject* host_steps(PyObject* self, PyObject* /*unused*/) {
   return guarded([&] {
     std::vector<std::string> lines;
@@ -138,6 +149,8 @@ PyType_Spec* spec() {
       {"report", report, METH_NOARGS, "Counts and times of the compilation."},
       {"is_ready", is_ready, METH_NOARGS, "Do programs answer, or has compiling failed?"},
       {"is_compiling", is_compiling, METH_NOARGS, "Are kernels being compiled, of the model or behind runs?"},
+      {"stop_compiling", stop_compiling, METH_NOARGS,
+       "Ends what is compiled in the background, which may not outlive the interpreter."},
       {"host_steps", host_steps, METH_NOARGS, "What is not compiled, and why."},
       {nullptr, nullptr, 0, nullptr}};
   static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(ModelObject::free_object)},

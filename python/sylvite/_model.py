@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -79,6 +80,7 @@ class Model:
         self._path = path
         self._settings = dict(made)
         self._native = _native.compile_model(path, self._settings)
+        weakref.finalize(self, self._native.stop_compiling)  # also when the interpreter ends
         self.input_names: list[str] = self._native.input_names()
         self.output_names: list[str] = self._native.output_names()
 
@@ -101,8 +103,8 @@ class Model:
         return self._native.is_ready()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits until `is_ready`, and for kernels that are compiled behind calls at new sizes, at most `timeout` seconds; returns
-        whether nothing is left to wait for."""
+        """Waits until `is_ready`, and for kernels that are compiled behind calls, ahead of new sizes or at these, at most
+        `timeout` seconds; returns whether nothing is left to wait for."""
         end = None if timeout is None else time.monotonic() + timeout
         while (is_compiling := self._native.is_compiling()) and (end is None or time.monotonic() < end):
             time.sleep(0.005)

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <random>
 
@@ -169,12 +171,45 @@ TEST_F(FamilyTest, KernelsOfGivenRangesAreCompiledAhead) {
   const auto compiled_by_runs = [&](const std::string& ahead) {
     CompiledModel model = compiled("batch=1..8,sequence=1..64@16",
                                    {{"compile.kernels_ahead", ahead}, {"cache.enabled", "off"}});
+    model.wait();
     const int at_load = model.report().compiled;
     for (const auto& [batch, sequence] : {std::pair{1, 1}, {8, 64}, {3, 17}, {2, 2}, {1, 31}, {7, 15}})
       expect_right(model, batch, sequence);
     return model.report().compiled - at_load;
   };
   EXPECT_LE(2 * compiled_by_runs("auto"), compiled_by_runs("off"));
+}
+
+TEST_F(FamilyTest, RunsDoNotWaitForWhatIsCompiledAhead) {
+  const std::pair<int, int> sizes[] = {{1, 16}, {8, 64}, {1, 16}, {3, 17}, {2, 2}, {7, 15}};
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@16", {{"cache.enabled", "off"}});
+  const int at_load = model.report().compiled;
+  for (const auto& [batch, sequence] : sizes) expect_right(model, batch, sequence);
+  model.wait();
+  const int ahead = model.report().compiled;
+  EXPECT_GT(ahead, at_load);
+  for (const auto& [batch, sequence] : sizes) expect_right(model, batch, sequence);
+  EXPECT_EQ(model.report().compiled, ahead);
+}
+
+/// What is compiled ahead is not there, and is compiled once it is needed.
+TEST_F(FamilyTest, ChildrenMadeByForkRunAtOtherSizes) {
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@16");
+  const pid_t child = ::fork();
+  if (child == 0) {
+    {
+      CompiledModel mine = std::move(model);
+      for (const auto& [batch, sequence] : {std::pair(1, 16), {8, 64}, {2, 2}})
+        expect_right(mine, batch, sequence);
+      mine.wait();
+    }
+    ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  expect_right(model, 8, 64);
 }
 
 TEST_F(FamilyTest, RunsAtAnySizeAreEvaluatedUntilProgramsAreReady) {

@@ -1,0 +1,133 @@
+#include "runtime/ahead.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "autotune/worker_pool.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "runtime/build.h"
+#include "runtime/family.h"
+#include "runtime/open_kernels.h"
+#include "runtime/report.h"
+#include "runtime/sizes_ahead.h"
+
+namespace sylvite {
+
+void KnownKernels::note_choices(const Plan& plan, const std::vector<Choice>& chosen) {
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
+    Choice& known = choices[plan.kernels[i].text] = chosen[i];
+    known.object.clear();
+  }
+}
+
+void KnownKernels::note_objects(const std::vector<Choice>& chosen) {
+  for (const Choice& choice : chosen)
+    if (!choice.object.empty()) objects.emplace(choice.symbol, choice.object);
+}
+
+Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared_ptr<const Program> first,
+             const CompileReport& compiled)
+    : model_(std::move(model)), kernels_(std::move(kernels)), first_(std::move(first)) {
+  constexpr int few = 12;
+  constexpr double part = 0.1;  // of the time that compiling took
+  constexpr double least = 1;   // seconds, where it was another process that compiled
+  constexpr std::size_t plans = 64;
+  most_ = left_ = std::max(few, compiled.compiled);
+  budget_ = std::max(least, part * compiled.compile_seconds);
+  const ModelSizes& sizes = model_.parsed.sizes;
+  for (Sizes& each : sizes_ahead(sizes)) steps_.push_back({Kind::telling, std::move(each)});
+  for (Sizes& each : sizes_between(sizes)) steps_.push_back({Kind::between, std::move(each)});
+  for (Sizes& each : sizes_scattered(sizes, plans)) steps_.push_back({Kind::plan, std::move(each)});
+}
+
+void Ahead::start() {
+  thread_.emplace([this](const std::stop_token& stop) {
+    make(stop);
+    return std::monostate();
+  });
+}
+
+void Ahead::make(const std::stop_token& stop) {
+  for (; !steps_.empty() && !stop.stop_requested(); steps_.pop_front())
+    if (is_wanted(steps_.front().kind)) make_step(steps_.front(), stop);
+  is_done_ = true;
+}
+
+/// The same, where the model cannot be of these sizes, says so.
+void Ahead::make_step(const Step& step, const std::stop_token& stop) {
+  try {
+    step.kind == Kind::plan ? make_plan(step.sizes) : make_kernels(step.sizes, stop);
+  } catch (const Stopped&) {
+    return;
+  } catch (const std::exception& error) {
+    log_line(LogLevel::info, "sizes: nothing ahead of {}: {}", describe(model_.parsed.sizes, step.sizes),
+             error.what());
+  }
+}
+
+bool Ahead::is_wanted(Kind kind) const {
+  const bool are_alike = left_ == most_;  // all sizes have the same kernels
+  switch (kind) {
+    case Kind::telling:
+      return left_ > 0;
+    case Kind::between:
+      return left_ > 0 && !are_alike && between_ < budget_;
+    case Kind::plan:
+      return tells_ && plans_ < budget_;
+  }
+  return false;
+}
+
+/// Those that nothing has yet, where they are no more than `left_`.
+void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
+  std::unique_lock turn = own_turn();
+  const double start = steady_seconds();
+  const Imported imported = bind_sizes(model_, sizes);
+  Chosen chosen = choose_known(imported);
+  const Relatives relatives{.programs = {first_.get()}, .ahead = &kernels_->objects};
+  const int missing = missing_objects(imported, chosen, relatives);
+  between_ += steady_seconds() - start;
+  if (missing > left_) return;
+  if (missing > 0) turn.unlock();
+  get_objects(imported, chosen, stop, {.programs = {first_.get()}});
+  if (!turn.owns_lock()) turn = own_turn();
+  kernels_->note_objects(chosen.choices);
+  kernels_->note_choices(*imported.plan, chosen.choices);
+  left_ -= chosen.report.compiled;
+  const std::scoped_lock report(report_mutex_);
+  log_line(LogLevel::info, "sizes: {} kernels ahead of {}, {:.2f} s", chosen.report.compiled,
+           describe(model_.parsed.sizes, sizes), steady_seconds() - start);
+  report_.compiled += chosen.report.compiled;
+  report_.compile_seconds += chosen.report.compile_seconds;
+  for (const std::string& warning : chosen.report.warnings) warn(report_, warning);
+}
+
+/// So that a program at these sizes needs no import.
+void Ahead::make_plan(const Sizes& sizes) {
+  const std::unique_lock turn = own_turn();
+  const Stopwatch watch(plans_);
+  tells_ = learn_plan(model_, sizes);
+}
+
+std::unique_lock<std::mutex> Ahead::take_turn() {
+  ++waiting_;
+  std::unique_lock turn(turn_);
+  --waiting_;
+  return turn;
+}
+
+/// Behind whoever waits for one.
+std::unique_lock<std::mutex> Ahead::own_turn() {
+  constexpr std::chrono::microseconds pause(200);
+  while (waiting_ > 0) std::this_thread::sleep_for(pause);
+  return std::unique_lock(turn_);
+}
+
+CompileReport Ahead::take_report() {
+  const std::scoped_lock report(report_mutex_);
+  return std::exchange(report_, {});
+}
+
+}  // namespace sylvite
