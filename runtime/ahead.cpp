@@ -34,7 +34,7 @@ Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared
   constexpr double part = 0.1;  // of the time that compiling took
   constexpr double least = 1;   // seconds, where it was another process that compiled
   constexpr std::size_t plans = 64;
-  most_ = left_ = std::max(few, compiled.compiled);
+  most_ = left_ = compiled.compiled == 0 ? 0 : std::max(few, compiled.compiled);
   budget_ = std::max(least, part * compiled.compile_seconds);
   const ModelSizes& sizes = model_.parsed.sizes;
   for (Sizes& each : sizes_ahead(sizes)) steps_.push_back({Kind::telling, std::move(each)});

@@ -30,7 +30,8 @@ struct KnownKernels {
 class Ahead {
  public:
   /// `kernels` are what it adds to, beside what the model's menu and plans learn; `first` has what is loaded. `compiled` tells how
-  /// many kernels were compiled for the programs that are there, and in how many seconds: about as many are compiled at most.
+  /// many kernels were compiled for the programs that are there, and in how many seconds: about as many are compiled at most, and
+  /// none where those were in the cache, as another process had this model.
   /// REQUIRES a model with a menu, whose setup measures nothing.
   Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared_ptr<const Program> first,
         const CompileReport& compiled);
