@@ -6,6 +6,7 @@
 
 #include "base/rounding.h"
 #include "lowering/plan/open_kernel.h"
+#include "lowering/plan/shared_weights.h"
 #include "runtime/size_buckets.h"
 
 namespace sylvite {
@@ -50,11 +51,12 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
   constexpr std::size_t samples_kept = 32;  // products of sizes need many, where most have one of a size
   asked_.insert(sizes);
   const std::string decisions = decisions_text(facts);
-  Group& group = groups_[plan_structure(*plan) + decisions];
+  const auto apart = std::make_shared<const Plan>(with_weights_apart(*plan));
+  Group& group = groups_[plan_structure(*apart) + decisions];
   group.decisions = decisions;
   const auto is_known = [&](const PlanSample& each) { return each.sizes == sizes; };
   if (std::ranges::any_of(group.samples, is_known)) return;
-  PlanSample sample{sizes, plan, std::move(facts)};
+  PlanSample sample{sizes, apart, std::move(facts)};
   const bool is_told = group.tells(sample);
   if (!is_told && group.samples.size() == samples_kept) {
     group.plan.reset();  // numbers that are no expression of the sizes beyond those of the samples
@@ -123,7 +125,7 @@ std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_mem
   const auto is_possible = [&](const Group* group) { return group->decisions == (*found)->decisions; };
   if (std::ranges::count_if(between, is_possible) > 1) return nullptr;
   std::optional<Plan> plan = (*found)->plan->at(sizes, reuse_memory);
-  return plan ? std::make_shared<const Plan>(std::move(*plan)) : nullptr;
+  return plan ? std::make_shared<const Plan>(with_weights_shared(*plan)) : nullptr;
 }
 
 }  // namespace sylvite

@@ -179,8 +179,23 @@ class SymbolicPlan::Joiner {
           type([&](const Plan& plan) -> const TensorType& { return (plan.*ports)[i].type; });
   }
 
+  /// A weight that is another in all samples is that one.
+  [[nodiscard]] std::optional<std::size_t> same_as(std::size_t i) {
+    std::string text;
+    for (const PlanSample& sample : samples_) {
+      const Tensor& weight = sample.plan->weights[i];
+      text += fmt::format("{} {}\n", weight.identity(), weight.type().to_string());
+    }
+    const auto [found, is_new] = numbers_of_weights_.try_emplace(std::move(text), i);
+    return is_new ? std::nullopt : std::optional(found->second);
+  }
+
   void add_weight(std::size_t i) {
     const auto at = [&](const PlanSample& sample) -> const Tensor& { return sample.plan->weights[i]; };
+    if (const std::optional<std::size_t> same = same_as(i)) {
+      result_.weights_.push_back({{}, {}, same});
+      return;
+    }
     std::vector<TensorType> types;
     types.reserve(samples_.size());
     for (const PlanSample& sample : samples_) types.push_back(at(sample).type());
@@ -214,7 +229,8 @@ class SymbolicPlan::Joiner {
   }
 
   const std::vector<PlanSample>& samples_;
-  std::vector<std::vector<const Kernel*>> kernels_;  ///< by number, of each sample
+  std::vector<std::vector<const Kernel*>> kernels_;                  ///< by number, of each sample
+  std::unordered_map<std::string, std::size_t> numbers_of_weights_;  ///< by what they are in each sample
   ExtentFit fit_;
   JoinExtent join_ = [this](const Dims& extents, Axis) { return fit_.of(extents); };
   SymbolicPlan result_;
@@ -242,7 +258,11 @@ class SymbolicPlan::Maker {
     for (std::size_t i = 0; i < plan.loops.size(); ++i) plan.loops[i].trips = symbolic_.trips_[i].at(values_);
     for (std::vector<Port>* ports : {&plan.inputs, &plan.outputs, &plan.states})
       for (Port& port : *ports) bind(port.type);
-    for (std::size_t i = 0; i < plan.weights.size(); ++i) set_weight(plan.weights[i], symbolic_.weights_[i]);
+    for (std::size_t i = 0; i < plan.weights.size(); ++i)
+      if (const auto& same = symbolic_.weights_[i].same_as)
+        plan.weights[i] = plan.weights[*same];
+      else
+        set_weight(plan.weights[i], symbolic_.weights_[i]);
     place_buffers(plan, reuse_memory);
     verify(plan);
     return plan;

@@ -50,7 +50,8 @@ class SymbolicPlan {
   };
   struct SymbolicWeight {
     std::vector<Extent> dims;
-    std::optional<FittedTable> table;  ///< none: it is the first bytes of the longest of the samples
+    std::optional<FittedTable> table;    ///< none: it is the first bytes of the longest of the samples
+    std::optional<std::size_t> same_as;  ///< instead, number of one before it
   };
   class Joiner;
   class Maker;

@@ -69,6 +69,39 @@ TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
   EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "passes may treat even lengths in another way";
 }
 
+/// As lowering gives them one weight there.
+TEST(SymbolicPlans, TablesMayBeEqualAtSomeSizes) {
+  const auto gathering = [](const Sizes& sizes) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({64, 1024, 8}));
+    const auto table = [](std::int64_t size) {
+      Tensor indices(DType::i64, {size});
+      for (std::int64_t i = 0; i < size; ++i)
+        indices.mutable_view<std::int64_t>()[static_cast<std::size_t>(i)] = i;
+      return indices;
+    };
+    const ValueId rows = graph.add_constant(table(sizes[0]));
+    const ValueId other = graph.add_constant(table(sizes[1]));
+    const ValueId columns = sizes[0] == sizes[1] ? rows : other;
+    const ValueId y = graph.add(Op::gather, {x, rows}, {{"axis", std::int64_t{0}}});
+    graph.outputs = {graph.add(Op::gather,
+                               {graph.add(Op::softmax, {y}, {{"axis", std::int64_t{2}}}), columns},
+                               {{"axis", std::int64_t{1}}})};
+    return std::make_shared<const Plan>(lower(graph));
+  };
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {2, 512}, {7, 7}, {5, 41}, {7, 333}, {2, 2}})
+    plans.learn(sizes, gathering(sizes));
+  for (const Sizes& sizes : {Sizes{4, 77}, {5, 5}}) {
+    const auto found = plans.at(sizes, true);
+    ASSERT_NE(found, nullptr);
+    EXPECT_EQ(found->launches.size(), gathering(sizes)->launches.size());
+    for (const Tensor& table : found->weights)
+      for (std::int64_t i = 0; i < table.size(); ++i)
+        EXPECT_EQ(table.view<std::int64_t>()[static_cast<std::size_t>(i)], i);
+  }
+}
+
 TEST(SymbolicPlans, SizesForWhichAnImportDecidesOtherwiseAreOthers) {
   const auto facts = [](const Sizes& sizes) {
     const auto remainder = [](const Dims& all) { return Dims{all[0] % 3}; };
