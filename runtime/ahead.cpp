@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "runtime/build.h"
 #include "runtime/family.h"
+#include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
 #include "runtime/report.h"
 #include "runtime/sizes_ahead.h"
@@ -40,6 +41,7 @@ Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared
   for (Sizes& each : sizes_ahead(sizes)) steps_.push_back({Kind::telling, std::move(each)});
   for (Sizes& each : sizes_between(sizes)) steps_.push_back({Kind::between, std::move(each)});
   for (Sizes& each : sizes_scattered(sizes, plans)) steps_.push_back({Kind::plan, std::move(each)});
+  steps_.push_back({Kind::choice, {}});
 }
 
 void Ahead::start() {
@@ -58,7 +60,16 @@ void Ahead::make(const std::stop_token& stop) {
 /// The same, where the model cannot be of these sizes, says so.
 void Ahead::make_step(const Step& step, const std::stop_token& stop) {
   try {
-    step.kind == Kind::plan ? make_plan(step.sizes) : make_kernels(step.sizes, stop);
+    switch (step.kind) {
+      case Kind::plan:
+        return make_plan(step.sizes);
+      case Kind::choice:
+        return choose_variants(stop);
+      case Kind::telling:
+      case Kind::between:
+      case Kind::variant:
+        return make_kernels(step.sizes, stop);
+    }
   } catch (const Stopped&) {
     return;
   } catch (const std::exception& error) {
@@ -71,11 +82,15 @@ bool Ahead::is_wanted(Kind kind) const {
   const bool are_alike = left_ == most_;  // all sizes have the same kernels
   switch (kind) {
     case Kind::telling:
-      return left_ > 0;
+      return left_ > 0 || most_ == 0;
     case Kind::between:
       return left_ > 0 && !are_alike && between_ < budget_;
     case Kind::plan:
-      return tells_ && plans_ < budget_;
+      return planning_ < budget_;
+    case Kind::choice:
+      return most_ > 0 && model_.menu->may_vary();
+    case Kind::variant:
+      return left_ > 0;
   }
   return false;
 }
@@ -84,7 +99,8 @@ bool Ahead::is_wanted(Kind kind) const {
 void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
   std::unique_lock turn = own_turn();
   const double start = steady_seconds();
-  const Imported imported = bind_sizes(model_, sizes);
+  std::optional<Imported> known = bind_known_sizes(model_, sizes);
+  const Imported imported = known ? *std::move(known) : bind_sizes(model_, sizes);
   Chosen chosen = choose_known(imported);
   const Relatives relatives{.programs = {first_.get()}, .ahead = &kernels_->objects};
   const int missing = missing_objects(imported, chosen, relatives);
@@ -107,8 +123,31 @@ void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
 /// So that a program at these sizes needs no import.
 void Ahead::make_plan(const Sizes& sizes) {
   const std::unique_lock turn = own_turn();
-  const Stopwatch watch(plans_);
-  tells_ = learn_plan(model_, sizes);
+  const Stopwatch watch(planning_);
+  std::shared_ptr<const Plan> plan = learn_plan(model_, sizes);
+  constexpr std::size_t most = 24;  // each is worked through for what kernels it has
+  if (plans_.size() == most) return;
+  plans_.push_back(std::move(plan));
+  sizes_of_plans_.push_back(sizes);
+}
+
+/// Of kernels that are open, for what the plans have of them.
+void Ahead::choose_variants(const std::stop_token& stop) {
+  const Machine& machine = model_.setup->machine;
+  if (machine.gpu) return;
+  std::unique_lock turn = own_turn();
+  const std::vector<VariedKernel> kernels = model_.menu->cases_in(plans_, machine);
+  turn.unlock();
+  left_ = std::max(left_, most_ / 2);
+  const double start = steady_seconds();
+  const std::vector<ChosenVariant> chosen =
+      sylvite::choose_variants(kernels, plans_.size(), static_cast<std::size_t>(left_), machine,
+                               [&] { return stop.stop_requested(); });
+  turn = own_turn();
+  model_.menu->add_variants(kernels, chosen);
+  log_line(LogLevel::info, "sizes: {} variants of {} kernels, {:.2f} s", chosen.size(), kernels.size(),
+           steady_seconds() - start);
+  for (const Sizes& sizes : sizes_of_plans_) steps_.push_back({Kind::variant, sizes});
 }
 
 std::unique_lock<std::mutex> Ahead::take_turn() {

@@ -54,15 +54,16 @@ class Ahead {
   [[nodiscard]] CompileReport take_report();
 
  private:
-  enum class Kind { telling, between, plan };
+  enum class Kind { telling, between, plan, choice, variant };
   struct Step {
     Kind kind;
-    Sizes sizes;
+    Sizes sizes;  ///< none for a choice
   };
   [[nodiscard]] bool is_wanted(Kind kind) const;
   void make_step(const Step& step, const std::stop_token& stop);
   void make_kernels(const Sizes& sizes, const std::stop_token& stop);
   void make_plan(const Sizes& sizes);
+  void choose_variants(const std::stop_token& stop);
   [[nodiscard]] std::unique_lock<std::mutex> own_turn();
 
   OpenModel model_;
@@ -71,10 +72,11 @@ class Ahead {
   std::deque<Step> steps_;
   int most_;  ///< kernels to compile
   int left_;
-  double budget_;       ///< seconds for imports, of sizes between others and of plans each
-  double between_ = 0;  ///< seconds used
-  double plans_ = 0;    ///< likewise
-  bool tells_ = true;   ///< do plans tell of others?
+  double budget_;        ///< seconds for imports, of sizes between others and of plans each
+  double between_ = 0;   ///< seconds used
+  double planning_ = 0;  ///< likewise
+  std::vector<std::shared_ptr<const Plan>> plans_;
+  std::vector<Sizes> sizes_of_plans_;
   std::mutex turn_;
   std::atomic<int> waiting_ = 0;  ///< for their turn
   std::mutex report_mutex_;

@@ -258,12 +258,10 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   if (const auto alike = sizes_with_like_product(model, sizes); alike && !machine.gpu)
     others.push_back(*alike);
-  const bool varies = serves_images && is_given(model) && may_vary_;
   const auto is_compared = [&](const Sizes& each) {
     try {
       const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
       learn_from(lesson, machine);
-      if (varies) vary(lesson.forms, machine);
       return true;
     } catch (const Error& error) {
       log_line(LogLevel::info, "sizes: none to compare with {}: {}", describe(model, sizes), error.what());
@@ -277,31 +275,44 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   }
   for (const Sizes& each : with_one_kept(sizes, beside))
     if (!is_settled(forms)) (void)is_compared(each);
-  if (varies) {
-    vary_at_least(model, sizes, machine, lower);
-    if (is_hinted(model, sizes)) vary(forms, machine);
-  }
+  if (serves_images && may_vary_ && is_hinted(model, sizes)) vary(forms, machine);
   keep();
   return with_open(*plan, forms, machine);
 }
 
-/// Once: kernels that are fast at the least of all sizes.
-void KernelMenu::vary_at_least(const ModelSizes& model, const Sizes& sizes, const Machine& machine,
-                               const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
-  if (std::exchange(is_varied_, true)) return;
-  Sizes least;
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    const SizeSymbol& symbol = model.symbols[i];
-    least.push_back(symbol.is_guessed ? sizes[i] : symbol.range.low);
+std::vector<VariedKernel> KernelMenu::cases_in(const std::vector<std::shared_ptr<const Plan>>& plans,
+                                               const Machine& machine) {
+  std::vector<VariedKernel> kernels;
+  std::unordered_map<const KernelVariants*, std::size_t> numbers;
+  std::unordered_map<std::string, std::pair<std::size_t, std::size_t>> known;  // kernel and case, by text
+  for (std::size_t p = 0; p < plans.size(); ++p) {
+    const std::vector<Kernel> forms = forms_to_share(*plans[p], machine);
+    for (const Launch& launch : plans[p]->launches) {
+      const Kernel& form = forms.at(static_cast<std::size_t>(launch.kernel));
+      if (const auto found = known.find(form.text); found != known.end()) {
+        kernels[found->second.first].cases[found->second.second].plans.push_back(p);
+        continue;
+      }
+      const KernelVariants* const variants = entries_[skeleton(form)].variants_of(form);
+      if (variants == nullptr) continue;
+      const auto [number, is_new] = numbers.try_emplace(variants, kernels.size());
+      if (is_new) kernels.push_back({variants->kernels(), {}});
+      VariedKernel& kernel = kernels[number->second];
+      known[form.text] = {number->second, kernel.cases.size()};
+      kernel.cases.push_back({form, {p}});
+    }
   }
-  if (least == sizes) return;
-  try {
-    const Lesson lesson{forms_to_share(*lower(least), machine), least, sizes};
-    learn_from(lesson, machine);
-    vary(lesson.forms, machine);
-  } catch (const Error& error) {
-    log_line(LogLevel::info, "sizes: none at {}: {}", describe(model, least), error.what());
+  return kernels;
+}
+
+void KernelMenu::add_variants(const std::vector<VariedKernel>& kernels,
+                              const std::vector<ChosenVariant>& variants) {
+  for (const ChosenVariant& each : variants) {
+    const Kernel& first = kernels.at(each.kernel).variants.front();
+    for (KernelVariants& known : entries_[skeleton(first)].open)
+      if (known.texts().front() == first.text) known.add(each.open);
   }
+  keep();
 }
 
 std::shared_ptr<const Plan> KernelMenu::apply(const std::shared_ptr<const Plan>& plan,

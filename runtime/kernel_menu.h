@@ -14,6 +14,7 @@
 #include "lowering/plan/plan.h"
 #include "runtime/kernel_variants.h"
 #include "runtime/menu_file.h"
+#include "runtime/variant_choice.h"
 #include "schedules/machine.h"
 
 namespace sylvite {
@@ -35,6 +36,13 @@ class KernelMenu {
   [[nodiscard]] std::shared_ptr<const Plan> serve(
       const ModelSizes& model, const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
       const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
+  /// Open kernels of these plans, which have kernels for their sizes alone, with the cases that they have of them.
+  [[nodiscard]] std::vector<VariedKernel> cases_in(const std::vector<std::shared_ptr<const Plan>>& plans,
+                                                   const Machine& machine);
+  /// Each joins the variants of its kernel in `kernels`, which cases_in gave.
+  void add_variants(const std::vector<VariedKernel>& kernels, const std::vector<ChosenVariant>& variants);
+  /// May kernels have further variants? Not where a process before this one had the model.
+  [[nodiscard]] bool may_vary() const { return may_vary_; }
   /// Until it is called again: of a kernel's variants those are taken whose text `is_compiled`, where there is one; with nullptr, any.
   void prefer(IsCompiled is_compiled) { prefer_ = std::move(is_compiled); }
   /// From now on runs wait for what is compiled: no kernel gets further variants, and of those that it has the ones stay whose text
@@ -74,8 +82,6 @@ class KernelMenu {
   };
   void learn_from(const Lesson& lesson, const Machine& machine);
   void vary(const std::vector<Kernel>& forms, const Machine& machine);
-  void vary_at_least(const ModelSizes& model, const Sizes& sizes, const Machine& machine,
-                     const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower);
   [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms);
   [[nodiscard]] std::shared_ptr<const Plan> with_open(const Plan& plan, const std::vector<Kernel>& forms,
                                                       const Machine& machine);
@@ -88,7 +94,6 @@ class KernelMenu {
   IsCompiled prefer_;
   std::int64_t plans_ = 0;  ///< learned from so far
   bool may_vary_ = true;    ///< no process before this one had it, and nobody ended it
-  bool is_varied_ = false;  ///< looked at the least sizes
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };
 

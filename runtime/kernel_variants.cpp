@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <utility>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -38,15 +40,30 @@ const DefaultChoice& KernelVariants::Variant::chosen(const Machine& machine) {
   return *choice;
 }
 
-std::optional<double> KernelVariants::Variant::seconds(const Kernel& fixed, const Machine& machine) {
-  const DefaultChoice& own = chosen(machine);
-  const auto row = std::ranges::find(space_table(), own.space, &Space::name);
-  if (row == space_table().end()) return std::nullopt;
-  const Binding binding = row->bind(fixed, machine);
-  const bool has_point = binding.refusal.empty() && binding.space.parameters.size() == own.point.size();
-  if (!has_point || !binding.space.cost) return std::nullopt;
-  return binding.space.cost(own.point);
-}
+/// What choices should take for one kernel of fixed sizes, which must outlive it; each space is bound once.
+class KernelVariants::Estimates {
+ public:
+  Estimates(const Kernel& fixed, const Machine& machine) : fixed_(fixed), machine_(machine) {}
+
+  /// nullopt where there is no estimate.
+  [[nodiscard]] std::optional<double> of(const DefaultChoice& choice) {
+    const auto [found, is_new] = bound_.try_emplace(choice.space);
+    if (is_new) {
+      const auto row = std::ranges::find(space_table(), choice.space, &Space::name);
+      if (row == space_table().end()) return std::nullopt;
+      Binding binding = row->bind(fixed_, machine_);
+      if (binding.refusal.empty()) found->second = std::move(binding.space);
+    }
+    const std::optional<BoundSpace>& space = found->second;
+    const bool has_point = space && space->cost && space->parameters.size() == choice.point.size();
+    return has_point ? std::optional(space->cost(choice.point)) : std::nullopt;
+  }
+
+ private:
+  const Kernel& fixed_;
+  const Machine& machine_;
+  std::map<std::string, std::optional<BoundSpace>> bound_;
+};
 
 KernelVariants::KernelVariants(Kernel open) {
   add(std::move(open));
@@ -59,9 +76,10 @@ bool KernelVariants::has_case(const Kernel& kernel) const {
 KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine,
                                               const IsCompiled& is_compiled) {
   if (all_.size() == 1) return all_.front();
+  Estimates estimates(kernel, machine);
   return *std::ranges::min_element(all_, {}, [&](Variant& each) {
     const bool waits = is_compiled && !is_compiled(each.kernel.text);
-    return std::pair(waits, each.seconds(kernel, machine).value_or(std::numeric_limits<double>::max()));
+    return std::pair(waits, estimates.of(each.chosen(machine)).value_or(std::numeric_limits<double>::max()));
   });
 }
 
@@ -76,7 +94,7 @@ std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Mach
 }
 
 double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
-  return best(kernel, machine).seconds(kernel, machine).value_or(0);
+  return Estimates(kernel, machine).of(best(kernel, machine).chosen(machine)).value_or(0);
 }
 
 void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double least_gain) {
@@ -87,8 +105,9 @@ void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double l
   Variant own{hinted_here(*as_case(shared.kernel, kernel)), {}};
   if (own.kernel.text == shared.kernel.text) return;
   try {
-    const std::optional<double> before = shared.seconds(kernel, machine);
-    const std::optional<double> after = own.seconds(kernel, machine);
+    Estimates estimates(kernel, machine);
+    const std::optional<double> before = estimates.of(shared.chosen(machine));
+    const std::optional<double> after = estimates.of(own.chosen(machine));
     if (!before || !after || *before < clearly * *after || *before - *after < least_gain) return;
     log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id, *before * 1e6,
              *after * 1e6, own.kernel.id);
@@ -110,6 +129,13 @@ std::vector<std::string> KernelVariants::texts() const {
   texts.reserve(all_.size());
   for (const Variant& each : all_) texts.push_back(each.kernel.text);
   return texts;
+}
+
+std::vector<Kernel> KernelVariants::kernels() const {
+  std::vector<Kernel> kernels;
+  kernels.reserve(all_.size());
+  for (const Variant& each : all_) kernels.push_back(each.kernel);
+  return kernels;
 }
 
 }  // namespace sylvite

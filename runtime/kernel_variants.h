@@ -46,15 +46,15 @@ class KernelVariants {
   /// Those whose text `is_wanted` stay, where there is one.
   void keep_if(const IsCompiled& is_wanted);
   [[nodiscard]] std::vector<std::string> texts() const;
+  [[nodiscard]] std::vector<Kernel> kernels() const;
 
  private:
+  class Estimates;
   struct Variant {
     Kernel kernel;
     std::optional<DefaultChoice> choice;  ///< once somebody asked
 
     [[nodiscard]] const DefaultChoice& chosen(const Machine& machine);
-    /// What it should take for a kernel of fixed sizes; nullopt where there is no estimate.
-    [[nodiscard]] std::optional<double> seconds(const Kernel& fixed, const Machine& machine);
   };
   [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine,
                               const IsCompiled& is_compiled = nullptr);

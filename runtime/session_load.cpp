@@ -287,9 +287,11 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   }
 }
 
-bool learn_plan(const OpenModel& model, const Sizes& sizes) {
-  if (model.plans->at(sizes, model.setup->config.lowering_reuse_memory) != nullptr) return true;
-  return learn_from(model, bind_fixed(model, sizes));
+std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes) {
+  if (auto known = model.plans->at(sizes, model.setup->config.lowering_reuse_memory)) return known;
+  const Imported imported = bind_fixed(model, sizes);
+  (void)learn_from(model, imported);
+  return imported.plan;
 }
 
 std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& sizes) {

@@ -270,9 +270,30 @@ class ImageMenuTest : public KernelMenuTest {
   int lowered_ = 0;
 };
 
-TEST_F(ImageMenuTest, HasKernelsThatAreFastAtTheLeastSizes) {
+TEST_F(ImageMenuTest, HasVariantsThatAreFastAtOtherSizes) {
   KernelMenu menu(setup_);
   const Kernel first = kernel_at(menu, 112);
+  std::vector<std::shared_ptr<const Plan>> plans;
+  for (const std::int64_t size : {16, 64, 112, 320})
+    plans.push_back(load_graph(image_graph(size), setup_).plan);
+  const std::vector<VariedKernel> kernels = menu.cases_in(plans, machine_);
+  ASSERT_FALSE(kernels.empty());
+  for (const VariedKernel& each : kernels) EXPECT_EQ(each.cases.size(), plans.size());
+  const auto choose = [&](std::size_t most, bool is_over) {
+    return choose_variants(kernels, plans.size(), most, machine_, [&] { return is_over; });
+  };
+  EXPECT_TRUE(choose(0, false).empty());
+  EXPECT_TRUE(choose(8, true).empty());
+  const std::vector<ChosenVariant> variants = choose(8, false);
+  ASSERT_FALSE(variants.empty());
+  EXPECT_LE(variants.size(), 3 * kernels.size());
+  menu.add_variants(kernels, variants);
+  menu.prefer([&](const std::string& text) {
+    return std::ranges::any_of(kernels,
+                               [&](const VariedKernel& each) { return each.variants[0].text == text; });
+  });
+  EXPECT_EQ(kernel_at(menu, 16).id, first.id) << "until others are compiled";
+  menu.prefer(nullptr);
   const Kernel small = kernel_at(menu, 16);
   ASSERT_NE(first.open, nullptr);
   ASSERT_NE(small.open, nullptr);
