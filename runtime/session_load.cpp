@@ -187,10 +187,10 @@ Imported bind_fixed(const OpenModel& model, const Sizes& sizes) {
   return bind_sizes(fixed, sizes);
 }
 
-/// False where its plan tells of no others.
-bool learn_from(const OpenModel& model, const Imported& imported) {
+/// What was imported at `sizes`, which it need not name itself. False where its plan tells of no others.
+bool learn_from(const OpenModel& model, const Sizes& sizes, const Imported& imported) {
   if (imported.host != nullptr || imported.room) return false;
-  model.plans->learn(imported.sizes, imported.plan, imported.facts);
+  model.plans->learn(sizes, imported.plan, imported.facts);
   return true;
 }
 
@@ -204,10 +204,10 @@ void take_open_kernels(const OpenModel& model, Imported& imported, const ImportA
   const Stopwatch watch(imported.report.import_seconds);
   const auto lower = [&](const Sizes& sizes) {
     const Imported other = import(sizes);
-    (void)learn_from(model, other);
+    (void)learn_from(model, sizes, other);
     return other.plan;
   };
-  const bool tells = learn_from(model, imported);
+  const bool tells = learn_from(model, imported.sizes, imported);
   imported.for_sizes = imported.plan;
   imported.plan =
       model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
@@ -290,7 +290,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
 std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes) {
   if (auto known = model.plans->at(sizes, model.setup->config.lowering_reuse_memory)) return known;
   const Imported imported = bind_fixed(model, sizes);
-  (void)learn_from(model, imported);
+  (void)learn_from(model, sizes, imported);
   return imported.plan;
 }
 

@@ -2,16 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/kernel_menu.h"
+#include "runtime/open_kernels.h"
 #include "tests/lowering/sample_graphs.h"
+#include "tests/runtime/test_session.h"
 
 namespace sylvite {
 namespace {
 
-std::shared_ptr<const Plan> plan_at(const Sizes& sizes, Op last = Op::relu) {
+Graph graph_at(const Sizes& sizes, Op last = Op::relu) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({sizes[0], sizes[1], 8}));
   graph.outputs = {graph.add(last, {graph.add(Op::matmul, {x, weight(graph, {8, 8})})})};
-  return std::make_shared<const Plan>(lower(graph));
+  return graph;
+}
+
+std::shared_ptr<const Plan> plan_at(const Sizes& sizes, Op last = Op::relu) {
+  return std::make_shared<const Plan>(lower(graph_at(sizes, last)));
 }
 
 ModelSizes model() {
@@ -123,6 +130,23 @@ TEST(SymbolicPlans, SaysNothingWhereTheModelHasOtherPlansNearby) {
   for (const Sizes& sizes : {Sizes{2, 64}, {8, 99}}) plans.learn(sizes, plan_at(sizes, Op::exp));
   EXPECT_NE(plans.at({4, 200}, true), nullptr);
   EXPECT_EQ(plans.at({4, 77}, true), nullptr) << "between those of the other structure, too";
+}
+
+/// As a front end has it that makes graphs of its own at each size.
+TEST(SymbolicPlans, LearnFromGraphsThatNameNoSizes) {
+  const TemporaryFolder folder;
+  OpenModel open;
+  open.setup = make_setup(test_options(folder.path()));
+  open.parsed.sizes = model();
+  open.menu = std::make_shared<KernelMenu>(open.setup);
+  open.plans = std::make_shared<SymbolicPlans>(model());
+  const auto import_at = [&](const Sizes& sizes) { return load_graph(graph_at(sizes), open.setup); };
+  for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {5, 41}}) {
+    Imported imported = import_at(sizes);
+    imported.sizes = sizes;
+    take_open_kernels(open, imported, import_at);
+  }
+  EXPECT_TRUE(bind_known_sizes(open, {4, 77}).has_value());
 }
 
 }  // namespace
