@@ -14,10 +14,12 @@
 //
 // By choices: stage vN_fold, whose update 0 is a pass over the axis for each choice. n*k steps.
 //
-// By digits: integers of the order, vN_keys_steps, largest first, are counted by their highest 8 bits (vN_count_0), counts
-// are added from the last digit down (vN_above_0), and the digit of the k-th key is read off (vN_digit_0); so the next 8 bits
-// among the keys that share it, until the k-th key is known. Keys above it and the first of those equal to it are
-// gathered (vN_placed, vN_taken) and ranked among themselves (vN_rank, vN_sorted). Some 10 steps an element, and k*k of vectors.
+// By sorting: elements are integers of the order, vN_keys_steps, largest first. Few are ranked: of each it is counted how many
+// come before it (vN_rank), n*n steps of vectors. Many are sorted by digits of 8 bits, the last first: digits are counted
+// (vN_count_pass_3), counts are added from the largest digit down (vN_above_pass_3), and each element goes to the next place of its
+// digit (vN_pass_3). Where k is less than n, the k first may be found before, some 10 steps an element: keys are counted by their
+// highest digit (vN_count_0, vN_above_0), and that of the k-th key is read off (vN_digit_0); so the next one among the keys that share
+// it, until the k-th key is known. Keys above it and the first of those equal to it are gathered (vN_placed, vN_taken).
 
 namespace sylvite {
 namespace {
@@ -216,27 +218,38 @@ struct Limit {
   Expr equals;
 };
 
-/// One digit more of it. `known` has the digits above, and zeros; of the keys that share them, `known.equals` are taken.
-Limit next_digit(const Order& order, const Func& keys, const Limit& known, int digit) {
-  const Halide::Type word = known.key.type();
-  const int shift = word.bits() - digit_bits * (digit + 1);
-  const std::string suffix = "_" + std::to_string(digit);
-  const RDom places = open_reduction_domain({order.count});
-  const Expr key = keys(order.at(places[0]));
-  const Expr own = cast<std::int32_t>(cast<std::uint8_t>(key >> shift));
-  // Keys of other digits above are counted in a place of their own, which nobody reads.
-  const int above_bits = shift + digit_bits;
-  const Expr is_of_them =
-      digit == 0 ? Halide::Internal::const_true() : (key >> above_bits) == (known.key >> above_bits);
+/// How many of `count` digits, each of a place, are as large as a value, or larger; 0 beyond all.
+Func counts_from_above(const Order& order, const std::string& suffix, const Expr& count,
+                       const std::function<Expr(const Expr& place)>& digit_at) {
+  const RDom places = open_reduction_domain({count});
   Func counts = order.stage("_count" + suffix);
   counts(order.vars) = 0;
-  counts(order.at(select(is_of_them, own, digits_of))) += 1;
-
+  counts(order.at(digit_at(Expr(places[0])))) += 1;
   Func above = order.stage("_above" + suffix);
   const RDom downwards = reduction_domain({digits_of});
   const Expr value = digits_of - 1 - downwards[0];
   above(order.vars) = 0;
   above(order.at(value)) = above(order.at(value + 1)) + counts(order.at(value));
+  return above;
+}
+
+Expr digit_of(const Expr& key, int shift) {
+  return cast<std::int32_t>(cast<std::uint8_t>(key >> shift));
+}
+
+/// One digit more of it. `known` has the digits above, and zeros; of the keys that share them, `known.equals` are taken.
+Limit next_digit(const Order& order, const Func& keys, const Limit& known, int digit) {
+  const Halide::Type word = known.key.type();
+  const int shift = word.bits() - digit_bits * (digit + 1);
+  const std::string suffix = "_" + std::to_string(digit);
+  const Func above = counts_from_above(order, suffix, order.count, [&](const Expr& place) {
+    const Expr key = keys(order.at(place));
+    // Keys of other digits above are counted in a place of their own, which nobody reads.
+    const int above_bits = shift + digit_bits;
+    const Expr is_of_them =
+        digit == 0 ? Halide::Internal::const_true() : (key >> above_bits) == (known.key >> above_bits);
+    return select(is_of_them, digit_of(key, shift), digits_of);
+  });
 
   const std::vector<Var> rows = order.rows();
   Func found = order.stage("_digit" + suffix);
@@ -267,34 +280,90 @@ Func define_taken(const Order& order, const Func& keys, const Limit& limit) {
   return taken;
 }
 
-void define_by_digits(const Order& order) {
+/// Elements to be put in order: `count` keys, and which place of the axis each has.
+struct Unordered {
+  Func keys;
+  Expr count;
+  std::function<Expr(const Expr& element)> place;
+};
+
+/// The places of the axis in order, by how many elements come before each.
+Func define_ranked(const Order& order, const Unordered& elements) {
+  const RDom others = open_reduction_domain({elements.count});
+  const Expr element = order.vars[order.position];
+  const Expr own = elements.keys(order.vars);
+  const Expr other = elements.keys(order.at(others[0]));
+  Func rank = order.stage("_rank");
+  rank(order.vars) = 0;
+  rank(order.vars) += cast<std::int32_t>(other > own || (other == own && others[0] < element));
+
+  Func sorted = order.stage("_sorted");
+  const RDom all = open_reduction_domain({elements.count});
+  sorted(order.vars) = 0;
+  sorted(order.at(Halide::clamp(rank(order.at(all[0])), 0, order.k))) = elements.place(all[0]);
+  return sorted;
+}
+
+/// The same by digits, the last first: a pass puts the elements of each digit one after another, in the order that they had.
+/// Its first places are counters, where the next element of a digit goes.
+Func define_by_passes(const Order& order, const Unordered& elements) {
+  const int digits = elements.keys.type().bits() / digit_bits;
+  std::function<Expr(const Expr&)> element_at = [](const Expr& place) { return place; };
+  for (int digit = digits - 1; digit >= 0; --digit) {
+    const int shift = digit_bits * (digits - 1 - digit);
+    const std::string suffix = "_pass_" + std::to_string(digit);
+    const auto digit_at = [&](const Expr& element) {
+      return digit_of(elements.keys(order.at(element)), shift);
+    };
+    const Func above = counts_from_above(order, suffix, elements.count, digit_at);
+    const Expr place = order.vars[order.position];
+    Func moved = order.stage(suffix);
+    moved(order.vars) = select(place < digits_of, above(order.at(Halide::min(place, digits_of - 1) + 1)), 0);
+    const RDom places = open_reduction_domain({elements.count});
+    const Expr element = element_at(places[0]);
+    const Expr own = digit_at(element);
+    const Expr next = moved(order.at(own));
+    moved(order.at(Halide::scatter(digits_of + Halide::clamp(next, 0, elements.count - 1), own))) =
+        Halide::gather(element, next + 1);
+    element_at = [&order, &elements, moved](const Expr& at) {
+      return Halide::clamp(moved(order.at(digits_of + at)), 0, elements.count - 1);
+    };
+  }
+  Func sorted = order.stage("_sorted");
+  sorted(order.vars) = elements.place(element_at(order.vars[order.position]));
+  return sorted;
+}
+
+/// The k first of all.
+Unordered define_selected(const Order& order, const Func& keys) {
+  Limit limit{Halide::Internal::make_zero(keys.type()), order.k};
+  const int digits = keys.type().bits() / digit_bits;
+  for (int digit = 0; digit < digits; ++digit) limit = next_digit(order, keys, limit, digit);
+  const Func taken = define_taken(order, keys, limit);
+  const auto place = [&order, taken](const Expr& element) {
+    return Halide::clamp(taken(order.at(element)), 0, order.count - 1);
+  };
+  Func chosen = order.stage("_chosen_steps");
+  chosen(order.vars) = keys(order.at(place(order.vars[order.position])));
+  return {chosen, order.k, place};
+}
+
+/// What is put in order, and how.
+struct Sorting {
+  bool selects = true;  ///< the k first are found before; else all are put in order
+  bool ranks = true;
+};
+
+void define_sorted(const Order& order, const Sorting& how) {
   const Expr own = order.key(order.vars[order.position]);
   Func keys = order.stage("_keys_steps");
   keys(order.vars) = to_unsigned(own, order.largest);
-  const Halide::Type word = keys.type();
-  Limit limit{Halide::Internal::make_zero(word), order.k};
-  const int digits = word.bits() / digit_bits;
-  for (int digit = 0; digit < digits; ++digit) limit = next_digit(order, keys, limit, digit);
-  const Func taken = define_taken(order, keys, limit);
-
-  const auto in_axis = [&](const Expr& index) { return Halide::clamp(index, 0, order.count - 1); };
-  Func chosen = order.stage("_chosen_steps");
-  chosen(order.vars) = keys(order.at(in_axis(taken(order.vars))));
-  const RDom others = open_reduction_domain({order.k});
-  const Expr place = order.vars[order.position];
-  const Expr other = chosen(order.at(others[0]));
-  Func rank = order.stage("_rank");
-  rank(order.vars) = 0;
-  rank(order.vars) +=
-      cast<std::int32_t>(other > chosen(order.vars) || (other == chosen(order.vars) && others[0] < place));
-
-  Func sorted = order.stage("_sorted");
-  const RDom all = open_reduction_domain({order.k});
-  const std::vector<Expr> each = order.at(Expr(all[0]));
-  sorted(order.vars) = 0;
-  sorted(order.at(Halide::clamp(rank(each), 0, order.k - 1))) = taken(each);
-  const Expr index = sorted(order.vars);
-  order.define(from_unsigned(keys(order.at(in_axis(index))), own.type(), order.largest), index);
+  const Unordered elements = how.selects
+                                 ? define_selected(order, keys)
+                                 : Unordered{keys, order.count, [](const Expr& element) { return element; }};
+  const Func sorted = how.ranks ? define_ranked(order, elements) : define_by_passes(order, elements);
+  const Expr index = Halide::clamp(sorted(order.vars), 0, order.count - 1);
+  order.define(from_unsigned(keys(order.at(index)), own.type(), order.largest), index);
 }
 
 /// Do the largest of strips stand for rows? Where there are many strips, or may be.
@@ -317,16 +386,31 @@ bool is_by_maxima(const Order& order) {
   return order.key(Expr(0)).type().bits() <= 32;
 }
 
-/// Which formulation takes fewer steps. One thread of a GPU has a row for itself, and few of them.
-bool is_by_digits(const Order& order) {
-  if (DeviceMath::is_used()) return false;
+/// Steps of ranking so many elements, each of some nanoseconds.
+std::int64_t steps_of_ranks(std::int64_t count) {
+  constexpr std::int64_t lanes = 16, at_least = 100;
+  return at_least + count * count / lanes;
+}
+
+/// Which way of sorting takes fewer steps; nullopt where choices do. One thread of a GPU has a row for itself, and few of them.
+std::optional<Sorting> sorting_of(const Order& order) {
+  if (DeviceMath::is_used()) return std::nullopt;
+  const auto steps_by_digits = [](std::int64_t count) { return 1000 + 9 * count; };  // to select, and to sort
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
   const Extent& k = order.type.shape.at(order.axis);
-  if (!k.is_known()) return true;
-  if (!count.is_known()) return k.known() > 1;
-  constexpr std::int64_t steps_of_tables = 1000;
-  constexpr std::int64_t steps_of_an_element = 4;
-  return count.known() * k.known() > steps_of_tables + steps_of_an_element * count.known();
+  if (!k.is_known()) return Sorting{.selects = false, .ranks = false};
+  const std::int64_t of_ranks = steps_of_ranks(k.known());
+  if (!count.is_known()) {
+    if (k.known() <= 1) return std::nullopt;
+    return Sorting{.selects = true, .ranks = of_ranks <= steps_by_digits(k.known())};
+  }
+  const std::int64_t of_digits = steps_by_digits(count.known());
+  const std::int64_t of_all_ranks = steps_of_ranks(count.known());
+  if (count.known() * k.known() <= std::min(of_all_ranks, of_digits)) return std::nullopt;
+  if (of_all_ranks <= of_digits) return Sorting{.selects = false, .ranks = true};
+  const bool selects =
+      of_ranks < count.known() / 2;  // what it leaves takes less than sorting in place of selecting
+  return Sorting{.selects = selects, .ranks = selects};
 }
 
 }  // namespace
@@ -335,7 +419,7 @@ void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const Order order{builder, node};
   if (is_by_maxima(order))
     return define_by_maxima(order, order.type.shape.at(order.axis).known(), has_long_rows(order));
-  if (is_by_digits(order)) return define_by_digits(order);
+  if (const std::optional<Sorting> how = sorting_of(order)) return define_sorted(order, *how);
   define_by_choices(order);
 }
 

@@ -117,7 +117,7 @@ TEST(Algorithm, ScansAndOrderings) {
 }
 
 /// Ties keep the order of their indices, NaN is largest, and -0 is 0.
-TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
+TEST(Algorithm, FewOfManyAreOrderedByMaximaOrRanksAndManyByDigits) {
   const auto check_order = [](const TensorType& type, std::int64_t axis, std::int64_t k,
                               const std::vector<Tensor>& values = {}) {
     for (const std::int64_t largest : {0, 1}) {
@@ -130,6 +130,8 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
     check_order(of(dtype, {3, 700}), 1, 30);
     check_order(of(dtype, {700, 2}), 0, 9);
     check_order(of(dtype, {600}), 0, 600);
+    check_order(of(dtype, {2, 300}), 1, 200);
+    check_order(of(dtype, {2, 90}), 1, 90);
     check_order(of(dtype, {3, 700}), 1, 20);
     check_order(of(dtype, {33}), 0, 8);
     check_order(of(dtype, {2, 64}), 1, 1);
@@ -140,6 +142,7 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaAndManyByDigits) {
   for (std::int64_t i = 0; i < 600; ++i)
     special.set_double(i, numbers[static_cast<std::size_t>(i * i % 61 % 8)]);
   check_order(f32({600}), 0, 77, {special});
+  check_order(f32({600}), 0, 600, {special});
   check_order(f32({600}), 0, 8, {special});
   Tensor alike(DType::f32, {1100});
   for (std::int64_t i = 0; i < 1100; ++i) alike.set_double(i, numbers[static_cast<std::size_t>(i % 8)]);
