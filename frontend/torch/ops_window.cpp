@@ -347,7 +347,7 @@ void adaptive_average_pool_backward(TorchContext& c) {
   c.output(reshape(grad, c.result_dims()));
 }
 
-/// `scales` may be empty: then they are the ratio of the extents.
+/// Where `scales` has none, or 0, they are the ratio of the extents.
 Sym resized(TorchContext& c, Sym x, const ResizeRule& rule, const std::vector<double>& scales) {
   const Dims to = c.result_dims_of_rank(x.dims().size());
   for (int axis = 2; axis < x.rank(); ++axis) {
@@ -356,7 +356,8 @@ Sym resized(TorchContext& c, Sym x, const ResizeRule& rule, const std::vector<do
     size.from = x.dim(axis);
     size.to = to[i];
     size.scale = static_cast<double>(size.to) / static_cast<double>(std::max<std::int64_t>(size.from, 1));
-    if (!scales.empty() && rule.transform != "align_corners") size.scale = scales.at(i - 2);
+    const bool is_given = i - 2 < scales.size() && scales[i - 2] > 0;
+    if (is_given && rule.transform != "align_corners") size.scale = scales[i - 2];
     x = resize_axis(x, axis, rule, size);
   }
   return x;
@@ -373,9 +374,8 @@ std::vector<double> read_scales(TorchContext& c, std::size_t rank) {
 std::vector<double> read_axis_scales(TorchContext& c, std::initializer_list<std::string_view> names) {
   c.ignore("output_size");
   std::vector<double> scales;
-  for (const std::string_view name : names)
-    if (c.has(name)) scales.push_back(c.real(name));
-  return scales.size() == names.size() ? scales : std::vector<double>{};
+  for (const std::string_view name : names) scales.push_back(c.has(name) ? c.real(name) : 0);
+  return scales;
 }
 
 ResizeRule linear_rule(TorchContext& c, const char* mode) {

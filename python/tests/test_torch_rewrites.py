@@ -159,6 +159,9 @@ class Decompositions(Whole):
                     torch._dynamo.reset()
                     resize = functools.partial(F.interpolate, size=size, mode=mode, antialias=True, align_corners=is_aligned)
                     self.check_gradients(resize, torch.randn(1, 2, 9, 6))
+            for scales in (0.6, 1.7, (0.5, 0.35)):  # which are not the ratio of the extents
+                torch._dynamo.reset()
+                self.check_gradients(functools.partial(F.interpolate, scale_factor=scales, mode=mode, antialias=True), torch.randn(1, 2, 9, 7))
 
     def test_gradients_of_grids(self):
         x, grid = torch.randn(2, 3, 5, 6), torch.rand(2, 4, 4, 2) * 3 - 1.5

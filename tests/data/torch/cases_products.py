@@ -123,3 +123,4 @@ def window():
     # Of the package: it is the reference for what the importer makes of it.
     from sylvite import torch_backend  # noqa: F401
     yield Case("max_pool_gradient", torch.ops.sylvite.max_pool_gradient.default, real(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], [1, 1], False)
+    yield Case("bilinear_smooth_one_scale", aten._upsample_bilinear2d_aa.default, real(1, 2, 7, 5), [4, 3], False, 0.6, None)
