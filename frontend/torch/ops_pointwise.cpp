@@ -25,7 +25,8 @@ Sym converted(Sym x, DType to) {
 void convert(TorchContext& c) {
   for (const std::string_view name : {"layout", "device", "pin_memory", "non_blocking", "memory_format"})
     c.ignore(name);
-  const Sym x = c.tensor("self");
+  const Sym x =
+      c.is_tensor("self") ? c.tensor("self") : c.operand("self", c.result_dtype());  // tracing leaves numbers
   c.output(converted(x, c.dtype("dtype", x.dtype())));
 }
 

@@ -203,6 +203,14 @@ class Decompositions(Whole):
         with torch.no_grad():
             self.check(attend, *torch.randn(3, 1, 2, 6, 8).unbind(0))
 
+    def test_attention_with_limited_scores(self):
+        def attend(q, k, v):
+            return flex_attention(q, k, v, score_mod=lambda s, b, h, i, j: 5 * torch.tanh(s / 5))
+
+        warnings.simplefilter("ignore")  # of torch, which is slow there
+        with torch.no_grad():
+            self.check(attend, *torch.randn(3, 1, 2, 6, 8).unbind(0))
+
 
 class AttentionInMemory(Whole):
     def test_results_lie_as_eagers(self):

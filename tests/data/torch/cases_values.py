@@ -106,6 +106,7 @@ def pointwise():
     yield Case("hypot_far", aten.hypot.default, torch.tensor([0.0, 3e30, 1e-30, inf, -4.0]), torch.tensor([0.0, -4e30, 0.0, 1.0, 3.0]))
     from torch._inductor import inductor_prims  # noqa: F401  registers the operation
     yield Case("fma", torch.ops.prims.fma.default, x, real(2, 3), real(2, 3))
+    yield Case("number_converted", aten._to_copy.default, 5, dtype=torch.float32)
 
 
 def reduction():
