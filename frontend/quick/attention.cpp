@@ -13,12 +13,13 @@
 namespace sylvite::quick {
 namespace {
 
-/// The same of columns that lie one behind another, `depth` numbers each.
-void pack_columns(std::int64_t depth, std::int64_t count, float* panels, const float* columns) {
+/// As pack_rows, of columns that lie `stride` apart.
+void pack_columns(std::int64_t depth, std::int64_t count, float* panels, const float* columns,
+                  std::int64_t stride) {
   const std::int64_t panel = usable_tiles().front().panel;
   for (std::int64_t j = 0; j < count; ++j) {
     float* to = panels + j / panel * panel * depth + j % panel;
-    for (std::int64_t k = 0; k < depth; ++k) to[k * panel] = columns[j * depth + k];
+    for (std::int64_t k = 0; k < depth; ++k) to[k * panel] = columns[j * stride + k];
   }
 }
 
@@ -84,8 +85,9 @@ OutputTensors attention(const Request& request) {
               std::vector<float> scores(static_cast<std::size_t>(rows * positions));
               multiply_batches(
                   scored, 1, [&](std::int64_t) { return q; }, [&](std::int64_t) { return scores.data(); },
-                  [&](std::int64_t, Part columns, float* panels) {
-                    pack_columns(scored.depth, columns.count, panels, k + columns.first * scored.depth);
+                  [&](std::int64_t, Part depth, Part columns, float* panels) {
+                    pack_columns(depth.count, columns.count, panels,
+                                 k + columns.first * scored.depth + depth.first, scored.depth);
                   });
               for (std::int64_t row = 0; row < rows; ++row)
                 softmax_scores(scores.data() + row * positions,
@@ -94,9 +96,10 @@ OutputTensors attention(const Request& request) {
               multiply_batches(
                   summed, 1, [&](std::int64_t) { return scores.data(); },
                   [&](std::int64_t) { return output + batch * rows * summed.columns; },
-                  [&](std::int64_t, Part columns, float* panels) {
-                    pack_rows(positions, columns.count, panels,
-                              [&](std::int64_t s) { return v + s * summed.columns + columns.first; });
+                  [&](std::int64_t, Part depth, Part columns, float* panels) {
+                    pack_rows(depth.count, columns.count, panels, [&](std::int64_t s) {
+                      return v + (depth.first + s) * summed.columns + columns.first;
+                    });
                   });
             });
   return {result};

@@ -1,12 +1,14 @@
 #pragma once
 // Functions of f32 that compilers can make vectors of, accurate to a few units of the last place (tanh and erf near 0, too);
-// and folds over rows.
+// and copies and folds of rows.
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace sylvite::quick {
 
@@ -83,6 +85,21 @@ inline float smaller(float a, float b) {
 }
 inline float larger(float a, float b) {
   return a != a || a > b ? a : b;
+}
+
+/// As std::copy_n. Rows are short here: a call for each would take longer than the copy.
+inline void copy_row(const float* from, std::int64_t count, float* to) {
+  constexpr std::int64_t block = 8;
+  std::int64_t i = 0;
+  for (; i + block <= count; i += block) std::memcpy(to + i, from + i, block * sizeof(float));
+  const auto copy_if_left = [&](auto part) {
+    if (i + part > count) return;
+    std::memcpy(to + i, from + i, part * sizeof(float));
+    i += part;
+  };
+  copy_if_left(std::integral_constant<std::int64_t, 4>{});
+  copy_if_left(std::integral_constant<std::int64_t, 2>{});
+  copy_if_left(std::integral_constant<std::int64_t, 1>{});
 }
 
 constexpr std::int64_t fold_lanes = 16;

@@ -9,6 +9,7 @@
 
 #include "frontend/ops/batches.h"
 #include "frontend/quick/depthwise.h"
+#include "frontend/quick/patches.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/window.h"
 
@@ -41,41 +42,6 @@ void multiply_few(const Shape& shape, int threads, const float* a, const float* 
         }
       }
     }
-  });
-}
-
-/// What taps [tap] of channel [channel] see at output positions [first, first + count), zero outside of the image.
-void read_positions(const Window& window, const float* plane, std::int64_t tap, Part positions, float* row) {
-  const auto& [z_axis, y_axis, x_axis] = window.axes;
-  const std::int64_t kx = tap % x_axis.kernel;
-  const std::int64_t ky = tap / x_axis.kernel % y_axis.kernel;
-  const std::int64_t kz = tap / x_axis.kernel / y_axis.kernel;
-  const Range inside = x_axis.inside(kx);
-  for (std::int64_t at = positions.first; at < positions.first + positions.count;) {
-    const std::int64_t line = at / x_axis.output;
-    const std::int64_t begin = at % x_axis.output;
-    const std::int64_t end = std::min(x_axis.output, begin + positions.first + positions.count - at);
-    const std::int64_t z = z_axis.position(line / y_axis.output, kz);
-    const std::int64_t y = y_axis.position(line % y_axis.output, ky);
-    float* to = row + (at - positions.first) - begin;
-    const bool reads = z_axis.is_inside(z) && y_axis.is_inside(y);
-    const std::int64_t from = reads ? std::clamp(inside.begin, begin, end) : end;
-    const std::int64_t until = reads ? std::clamp(inside.end, from, end) : end;
-    const float* source = plane + (z * y_axis.input + y) * x_axis.input + x_axis.position(0, kx);
-    std::fill(to + begin, to + from, 0.0F);
-    if (x_axis.stride == 1)
-      std::copy(source + from, source + until, to + from);
-    else
-      for (std::int64_t x = from; x < until; ++x) to[x] = source[x * x_axis.stride];
-    std::fill(to + until, to + end, 0.0F);
-    at += end - begin;
-  }
-}
-
-/// Does each output position read the input position of the same number?
-bool reads_in_place(const Window& window) {
-  return std::ranges::all_of(window.axes, [](const WindowAxis& axis) {
-    return axis.kernel == 1 && axis.stride == 1 && axis.low == 0 && axis.input == axis.output;
   });
 }
 
@@ -205,20 +171,13 @@ void convolve(const Convolution& conv, Part depth, const float* input, const flo
   const Window& window = conv.window;
   Shape shape = conv.shape;
   shape.depth = depth.count;
-  const bool in_place = reads_in_place(window);
   multiply_batches(
       shape, threads,
       [&](std::int64_t batch) { return filters + batch % conv.groups * shape.rows * shape.depth; },
       [&](std::int64_t batch) { return output + batch * shape.rows * shape.columns; },
-      [&](std::int64_t batch, Part positions, float* panels) {
-        std::vector<float> row(static_cast<std::size_t>(positions.count));
-        pack_rows(shape.depth, positions.count, panels, [&](std::int64_t k) -> const float* {
-          const std::int64_t tap = depth.first + k;
-          const float* plane = input + (batch * conv.channels + tap / window.taps()) * window.inputs();
-          if (in_place) return plane + positions.first;
-          read_positions(window, plane, tap % window.taps(), positions, row.data());
-          return row.data();
-        });
+      [&](std::int64_t batch, Part slab, Part positions, float* panels) {
+        pack_patches(window, input + batch * conv.channels * window.inputs(),
+                     {depth.first + slab.first, slab.count}, positions, usable_tiles().front().panel, panels);
       });
 }
 
@@ -260,9 +219,10 @@ OutputTensors matmul(const Request& request) {
       shape, request.threads,
       [&](std::int64_t batch) { return a + number_of(batch, a_dims) * shape.rows * shape.depth; },
       [&](std::int64_t batch) { return c + batch * shape.rows * shape.columns; },
-      [&](std::int64_t batch, Part columns, float* panels) {
-        const float* matrix = b + number_of(batch, b_dims) * shape.depth * shape.columns + columns.first;
-        pack_rows(shape.depth, columns.count, panels,
+      [&](std::int64_t batch, Part slab, Part columns, float* panels) {
+        const float* matrix =
+            b + (number_of(batch, b_dims) * shape.depth + slab.first) * shape.columns + columns.first;
+        pack_rows(slab.count, columns.count, panels,
                   [&](std::int64_t k) { return matrix + k * shape.columns; });
       });
   return {result};
@@ -300,10 +260,11 @@ OutputTensors matmul_integers(const Request& request) {
         shape, request.threads,
         [&](std::int64_t batch) { return slab.data() + number_of(batch, a_dims) * shape.rows * shape.depth; },
         [&](std::int64_t batch) { return sums.data() + batch * shape.rows * shape.columns; },
-        [&](std::int64_t batch, Part columns, float* panels) {
-          const float* matrix =
-              wide_b.data() + (number_of(batch, b_dims) * depth + first) * shape.columns + columns.first;
-          pack_rows(shape.depth, columns.count, panels,
+        [&](std::int64_t batch, Part part, Part columns, float* panels) {
+          const float* matrix = wide_b.data() +
+                                (number_of(batch, b_dims) * depth + first + part.first) * shape.columns +
+                                columns.first;
+          pack_rows(part.count, columns.count, panels,
                     [&](std::int64_t k) { return matrix + k * shape.columns; });
         });
     add_sums(sums, c);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/rounding.h"
+
 namespace sylvite::quick {
 namespace {
 
@@ -11,7 +13,7 @@ struct Vector {
   using Type __attribute__((vector_size(lanes * sizeof(float)), aligned(sizeof(float)), may_alias)) = float;
 };
 
-/// Of a panel, so that it stays in the first cache while all rows of a pass by.
+/// Of a panel at most, so that it stays in the first cache while all rows of a pass by.
 constexpr std::int64_t depth_block = 256;
 
 /// The sums, two vectors for each row, stay in registers.
@@ -120,8 +122,9 @@ const std::vector<Tiles>& usable_tiles() {
 
 void multiply_panels(const Tiles& tiles, const float* a, std::int64_t a_stride, const float* panels, float* c,
                      std::int64_t c_stride, std::int64_t rows, std::int64_t depth, std::int64_t columns) {
-  for (std::int64_t k = 0; k < depth; k += depth_block) {
-    const std::int64_t steps = std::min(depth_block, depth - k);
+  const std::int64_t block = ceil_div(depth, std::max<std::int64_t>(ceil_div(depth, depth_block), 1));
+  for (std::int64_t k = 0; k < depth; k += block) {
+    const std::int64_t steps = std::min(block, depth - k);
     for (std::int64_t first = 0; first < columns; first += tiles.panel)
       multiply_panel(tiles, a + k, a_stride, panels + first * depth + k * tiles.panel, c + first, c_stride,
                      rows, steps, std::min(tiles.panel, columns - first));

@@ -234,6 +234,16 @@ TEST(Quick, ConvAgreesWithTheReference) {
                       window({1, 1}, {7, 7, 7, 7}, {1, 1}));
 }
 
+// Their packed columns are multiplied slab by slab; a slab ends inside of a channel's taps.
+TEST(Quick, DeepProductsAgreeWithTheReference) {
+  expect_as_reference(Op::matmul, {waves({3, 2500}), waves({2500, 300})}, {}, 1e-5);
+  expect_as_reference(Op::matmul, {waves({20, 2500}), waves({2500, 35})}, {}, 1e-5);
+  expect_as_reference(Op::conv, {waves({1, 301, 5, 6}), waves({16, 301, 3, 3}), waves({16})},
+                      window({1, 1}, {1, 1, 1, 1}, {1, 1}), 1e-5);
+  expect_as_reference(Op::conv, {waves({1, 31, 20, 34}), waves({5, 31, 3, 3})},
+                      window({1, 1}, {2, 2, 2, 2}, {2, 2}), 1e-5);
+}
+
 TEST(Quick, PoolingAgreesWithTheReference) {
   for (const Op op : {Op::max_pool, Op::avg_pool})
     for (const std::int64_t counts : {0, 1}) {
@@ -263,6 +273,7 @@ TEST(Quick, AttentionAgreesWithTheReference) {
   for (std::int64_t i = 0; i < keeps.size(); ++i) keeps.set_int64(i, i % 3 == 0 || i > 20 ? 1 : 0);
   expect_as_reference(Op::attention, {q, k, v, keeps});
   expect_as_reference(Op::attention, {q, waves({1, 9, 16}), waves({1, 9, 10})});
+  expect_as_reference(Op::attention, {waves({1, 1, 3, 8}), waves({1, 1, 2100, 8}), waves({1, 1, 2100, 8})});
 }
 
 TEST(Quick, ResultsWithoutElementsAreMade) {
