@@ -3,12 +3,14 @@
 #include "frontend/quick/products.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <vector>
 
 #include "frontend/ops/batches.h"
 #include "frontend/quick/depthwise.h"
+#include "frontend/quick/integers.h"
 #include "frontend/quick/patches.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/window.h"
@@ -54,64 +56,69 @@ void add_bias(const float* bias, std::int64_t channels, std::int64_t positions, 
 /// With fewer steps at a time than these nothing is gained.
 constexpr std::int64_t least_exact_steps = 16;
 
-/// Elements of i32, or narrower ones that are widened.
-class Integers {
- public:
-  explicit Integers(const Tensor& tensor) : tensor_(tensor) {
-    if (tensor.dtype() == DType::i16) widen(tensor.view<std::int16_t>());
-    if (tensor.dtype() == DType::i8) widen(tensor.view<std::int8_t>());
-    if (tensor.dtype() == DType::u8) widen(tensor.view<std::uint8_t>());
+/// Integers, and the largest that there may be.
+struct Integers {
+  Integers(const Tensor& tensor, int threads) : values(converted(tensor, DType::f32, threads)) {
+    switch (tensor.dtype()) {
+      case DType::i8:
+        largest = 128;
+        break;
+      case DType::u8:
+        largest = 255;
+        break;
+      default:
+        for (const float value : values.view<float>()) largest = std::max(largest, std::fabs(value));
+    }
   }
-  [[nodiscard]] std::span<const std::int32_t> view() const {
-    return tensor_.dtype() == DType::i32 ? tensor_.view<std::int32_t>()
-                                         : std::span<const std::int32_t>(wide_);
-  }
+  [[nodiscard]] std::span<const float> view() const { return values.view<float>(); }
 
- private:
-  template <typename Element>
-  void widen(std::span<const Element> elements) {
-    wide_.assign(elements.begin(), elements.end());
-  }
-
-  const Tensor& tensor_;
-  std::vector<std::int32_t> wide_;
+  Tensor values;  ///< of f32, which holds them exactly up to 2^24
+  float largest = 0;
 };
 
 /// How many products of these f32 adds up without rounding, at most `depth`.
-std::int64_t exact_steps(std::span<const std::int32_t> a, std::span<const std::int32_t> b,
-                         std::int64_t depth) {
+std::int64_t exact_steps(const Integers& a, const Integers& b, std::int64_t depth) {
   constexpr double exact = 1 << 24;
-  const auto largest = [](std::span<const std::int32_t> numbers) {
-    const auto [least, most] = std::ranges::minmax(numbers);
-    return std::max(-static_cast<double>(least), static_cast<double>(most));
-  };
-  if (a.empty() || b.empty()) return 0;
-  return static_cast<std::int64_t>(
-      std::min(static_cast<double>(depth), exact / std::max(largest(a) * largest(b), 1.0)));
+  if (a.values.size() == 0 || b.values.size() == 0) return 0;
+  const double largest = std::max(static_cast<double>(a.largest) * static_cast<double>(b.largest), 1.0);
+  return static_cast<std::int64_t>(std::min(static_cast<double>(depth), exact / largest));
 }
 
-/// Elements [part) of each row of `depth`, as f32.
-void copy_slab(std::span<const std::int32_t> a, std::int64_t depth, Part part, float* slab) {
-  for (const std::int32_t* row = a.data() + part.first; row < a.data() + a.size(); row += depth)
-    slab = std::transform(row, row + part.count, slab, [](std::int32_t x) { return static_cast<float>(x); });
-}
+/// Elements [part) of each row of `depth`.
+class Slab {
+ public:
+  Slab(std::span<const float> rows, std::int64_t depth) : rows_(rows), depth_(depth) {}
+
+  const float* of(Part part) {
+    if (part.count == depth_) return rows_.data();
+    copy_.resize(rows_.size());
+    float* to = copy_.data();
+    for (const float* row = rows_.data(); row < rows_.data() + rows_.size(); row += depth_)
+      to = std::copy_n(row + part.first, part.count, to);
+    return copy_.data();
+  }
+
+ private:
+  std::span<const float> rows_;
+  std::int64_t depth_;
+  std::vector<float> copy_;
+};
 
 std::int32_t wrapped_sum(std::int32_t x, std::int32_t y) {
   return static_cast<std::int32_t>(static_cast<std::uint32_t>(x) + static_cast<std::uint32_t>(y));
 }
 
 /// Few rows of integers: each is a sum of rows of b, which are read as they lie. Sums wrap around.
-template <typename Element>
-void multiply_few(const Shape& shape, int threads, std::span<const std::int32_t> a, const Element* b,
-                  std::uint32_t* c) {
+template <typename Right>
+void multiply_few(const Shape& shape, int threads, const std::int32_t* a, const Right* b, std::uint32_t* c) {
   constexpr std::int64_t part = 512;  // of columns
   share_out(ceil_div(shape.columns, part), shape.work(), threads, [&](std::int64_t task) {
     const std::int64_t first = task * part;
     const std::int64_t count = std::min(part, shape.columns - first);
     for (std::int64_t k = 0; k < shape.depth; ++k) {
-      const Element* from = b + k * shape.columns + first;
+      const Right* from = b + k * shape.columns + first;
       for (std::int64_t row = 0; row < shape.rows; ++row) {
-        const auto x = static_cast<std::uint32_t>(a[static_cast<std::size_t>(row * shape.depth + k)]);
+        const auto x = static_cast<std::uint32_t>(a[row * shape.depth + k]);
         std::uint32_t* to = c + row * shape.columns + first;
         for (std::int64_t j = 0; j < count; ++j) to[j] += x * static_cast<std::uint32_t>(from[j]);
       }
@@ -120,22 +127,23 @@ void multiply_few(const Shape& shape, int threads, std::span<const std::int32_t>
 }
 
 /// The result for few rows and one right operand; nothing for others.
-std::optional<Tensor> few_integers(const Request& request, Shape shape, std::span<const std::int32_t> a) {
+std::optional<Tensor> few_integers(const Request& request, Shape shape) {
   shape.rows *= shape.batches;
   const Tensor& b = *request.inputs[1];
   if (batch_count(b.dims()) != 1 || shape.rows > few_rows) return std::nullopt;
+  const Tensor wide = converted(*request.inputs[0], DType::i32, request.threads);
+  const std::int32_t* a = wide.view<std::int32_t>().data();
   Tensor result(DType::i32, request.types[0].dims());
   auto* c = static_cast<std::uint32_t*>(result.mutable_data());
-  const auto multiply = [&](const auto* elements) { multiply_few(shape, request.threads, a, elements, c); };
   switch (b.dtype()) {
     case DType::i8:
-      multiply(b.view<std::int8_t>().data());
+      multiply_few(shape, request.threads, a, b.view<std::int8_t>().data(), c);
       break;
     case DType::i16:
-      multiply(b.view<std::int16_t>().data());
+      multiply_few(shape, request.threads, a, b.view<std::int16_t>().data(), c);
       break;
     case DType::i32:
-      multiply(b.view<std::int32_t>().data());
+      multiply_few(shape, request.threads, a, b.view<std::int32_t>().data(), c);
       break;
     default:
       return std::nullopt;
@@ -232,38 +240,35 @@ OutputTensors matmul_integers(const Request& request) {
   const Dims dims = request.types[0].dims();
   const Dims& a_dims = request.inputs[0]->dims();
   const Dims& b_dims = request.inputs[1]->dims();
-  const Integers left(*request.inputs[0]);
-  const std::span<const std::int32_t> a = left.view();
   const std::int64_t depth = a_dims.back();
   if (std::optional<Tensor> few =
-          few_integers(request, {batch_count(dims), dims[dims.size() - 2], depth, dims.back()}, a))
+          few_integers(request, {batch_count(dims), dims[dims.size() - 2], depth, dims.back()}))
     return {*few};
-  const Integers right(*request.inputs[1]);
-  const std::span<const std::int32_t> b = right.view();
-  const std::int64_t steps = exact_steps(a, b, depth);
+  const Integers left(*request.inputs[0], request.threads);
+  const Integers right(*request.inputs[1], request.threads);
+  const float* b = right.view().data();
+  const std::int64_t steps = exact_steps(left, right, depth);
   if (steps < std::min(least_exact_steps, depth)) return {};
   Shape shape{batch_count(dims), dims[dims.size() - 2], steps, dims.back()};
   if (batch_count(b_dims) == 1) shape = {1, shape.rows * shape.batches, steps, shape.columns};
   const auto number_of = [&](std::int64_t batch, const Dims& operand) {
     return shape.batches == 1 ? 0 : batch_of(batch, dims, operand);
   };
-  const std::vector<float> wide_b(b.begin(), b.end());
-  std::vector<float> slab(a.size() / static_cast<std::size_t>(depth) * static_cast<std::size_t>(steps));
+  Slab slab(left.view(), depth);
   Tensor result(DType::i32, dims);
   const std::span<std::int32_t> c = result.mutable_view<std::int32_t>();
   std::vector<float> sums(c.size());
   for (std::int64_t first = 0; first < depth; first += steps) {
     shape.depth = std::min(steps, depth - first);
-    copy_slab(a, depth, {first, shape.depth}, slab.data());
+    const float* a = slab.of({first, shape.depth});
     std::ranges::fill(sums, 0.0F);
     multiply_batches(
         shape, request.threads,
-        [&](std::int64_t batch) { return slab.data() + number_of(batch, a_dims) * shape.rows * shape.depth; },
+        [&](std::int64_t batch) { return a + number_of(batch, a_dims) * shape.rows * shape.depth; },
         [&](std::int64_t batch) { return sums.data() + batch * shape.rows * shape.columns; },
         [&](std::int64_t batch, Part part, Part columns, float* panels) {
-          const float* matrix = wide_b.data() +
-                                (number_of(batch, b_dims) * depth + first + part.first) * shape.columns +
-                                columns.first;
+          const float* matrix =
+              b + (number_of(batch, b_dims) * depth + first + part.first) * shape.columns + columns.first;
           pack_rows(part.count, columns.count, panels,
                     [&](std::int64_t k) { return matrix + k * shape.columns; });
         });
@@ -292,22 +297,22 @@ OutputTensors conv_integers(const Request& request) {
   if (optional_input(request.inputs, 2) != nullptr) return {};
   const Convolution how(request);
   const std::int64_t depth = how.shape.depth;
-  const Integers image(*request.inputs[0]);
-  const Integers filters(*request.inputs[1]);
-  const std::int64_t steps = exact_steps(image.view(), filters.view(), depth);
+  const Integers image(*request.inputs[0], request.threads);
+  const Integers filters(*request.inputs[1], request.threads);
+  const std::int64_t steps = exact_steps(image, filters, depth);
   if (steps < std::min(how.is_depthwise() ? depth : least_exact_steps, depth)) return {};
-  const std::vector<float> input(image.view().begin(), image.view().end());
-  std::vector<float> slab(filters.view().size());
+  const float* input = image.view().data();
+  Slab slab(filters.view(), depth);
   Tensor result(DType::i32, how.dims);
   std::vector<float> sums(static_cast<std::size_t>(result.size()));
   for (std::int64_t first = 0; first < depth; first += steps) {
     const Part part = {first, std::min(steps, depth - first)};
-    copy_slab(filters.view(), depth, part, slab.data());
+    const float* weights = slab.of(part);
     std::ranges::fill(sums, 0.0F);
     if (how.is_depthwise())
-      convolve_depthwise(how, input.data(), slab.data(), nullptr, sums.data(), request.threads);
+      convolve_depthwise(how, input, weights, nullptr, sums.data(), request.threads);
     else
-      convolve(how, part, input.data(), slab.data(), sums.data(), request.threads);
+      convolve(how, part, input, weights, sums.data(), request.threads);
     add_sums(sums, result.mutable_view<std::int32_t>());
   }
   return {result};

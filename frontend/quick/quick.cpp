@@ -16,51 +16,41 @@ struct Row {
 };
 
 constexpr Row rows[] = {
-    {Op::neg, quick::unary},
-    {Op::abs, quick::unary},
-    {Op::floor, quick::unary},
-    {Op::ceil, quick::unary},
-    {Op::round, quick::unary},
-    {Op::sqrt, quick::unary},
-    {Op::rsqrt, quick::unary},
-    {Op::reciprocal, quick::unary},
-    {Op::exp, quick::unary},
-    {Op::log, quick::unary},
-    {Op::sin, quick::unary},
-    {Op::cos, quick::unary},
-    {Op::tanh, quick::unary},
-    {Op::erf, quick::unary},
-    {Op::sigmoid, quick::unary},
-    {Op::relu, quick::unary},
-    {Op::gelu, quick::unary},
-    {Op::silu, quick::unary},
-    {Op::hard_sigmoid, quick::unary},
-    {Op::hard_swish, quick::unary},
-    {Op::softplus, quick::unary},
-    {Op::add, quick::binary},
-    {Op::sub, quick::binary},
-    {Op::mul, quick::binary},
-    {Op::div, quick::binary},
-    {Op::pow, quick::binary},
-    {Op::minimum, quick::binary},
-    {Op::maximum, quick::binary},
-    {Op::where, quick::where},
-    {Op::reduce_sum, quick::reduce},
-    {Op::reduce_max, quick::reduce},
-    {Op::reduce_min, quick::reduce},
-    {Op::reduce_prod, quick::reduce},
-    {Op::softmax, quick::softmax},
-    {Op::layer_norm, quick::axis_norm},
-    {Op::rms_norm, quick::axis_norm},
-    {Op::batch_norm, quick::batch_norm},
-    {Op::matmul, quick::matmul},
-    {Op::conv, quick::conv},
-    {Op::max_pool, quick::pool},
-    {Op::avg_pool, quick::pool},
+    {Op::neg, quick::unary},           {Op::abs, quick::unary},
+    {Op::floor, quick::unary},         {Op::ceil, quick::unary},
+    {Op::round, quick::unary},         {Op::sqrt, quick::unary},
+    {Op::rsqrt, quick::unary},         {Op::reciprocal, quick::unary},
+    {Op::exp, quick::unary},           {Op::log, quick::unary},
+    {Op::sin, quick::unary},           {Op::cos, quick::unary},
+    {Op::tanh, quick::unary},          {Op::erf, quick::unary},
+    {Op::sigmoid, quick::unary},       {Op::relu, quick::unary},
+    {Op::gelu, quick::unary},          {Op::silu, quick::unary},
+    {Op::hard_sigmoid, quick::unary},  {Op::hard_swish, quick::unary},
+    {Op::softplus, quick::unary},      {Op::add, quick::binary},
+    {Op::sub, quick::binary},          {Op::mul, quick::binary},
+    {Op::div, quick::binary},          {Op::pow, quick::binary},
+    {Op::minimum, quick::binary},      {Op::maximum, quick::binary},
+    {Op::where, quick::where},         {Op::cast, quick::cast},
+    {Op::reduce_sum, quick::reduce},   {Op::reduce_max, quick::reduce},
+    {Op::reduce_min, quick::reduce},   {Op::reduce_prod, quick::reduce},
+    {Op::softmax, quick::softmax},     {Op::layer_norm, quick::axis_norm},
+    {Op::rms_norm, quick::axis_norm},  {Op::batch_norm, quick::batch_norm},
+    {Op::matmul, quick::matmul},       {Op::conv, quick::conv},
+    {Op::max_pool, quick::pool},       {Op::avg_pool, quick::pool},
     {Op::attention, quick::attention},
 };
 
 constexpr Row integer_rows[] = {
+    {Op::cast, quick::cast},
+    {Op::round, quick::round_to_steps},
+    {Op::add, quick::binary_integers},
+    {Op::sub, quick::binary_integers},
+    {Op::mul, quick::binary_integers},
+    {Op::minimum, quick::binary_integers},
+    {Op::maximum, quick::binary_integers},
+};
+
+constexpr Row product_rows[] = {
     {Op::matmul, quick::matmul_integers},
     {Op::conv, quick::conv_integers},
 };
@@ -72,7 +62,10 @@ const Row* find_among(std::span<const Row> among, Op op) {
 
 /// nullptr where the reference evaluates.
 const Row* find_row(Op op, ResultTypes types) {
-  if (types[0].dtype == DType::i32) return find_among(integer_rows, op);
+  const DType first = types[0].dtype;
+  const Row* product = first == DType::i32 ? find_among(product_rows, op) : nullptr;
+  if (product != nullptr) return product;
+  if (!is_float(first)) return find_among(integer_rows, op);
   if (!std::ranges::all_of(
           types, [](const TensorType& type) { return is_float(type.dtype) && type.dtype != DType::f64; }))
     return nullptr;

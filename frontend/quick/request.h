@@ -22,6 +22,11 @@ using Evaluator = OutputTensors (*)(const Request&);
 [[nodiscard]] OutputTensors unary(const Request&);
 [[nodiscard]] OutputTensors binary(const Request&);
 [[nodiscard]] OutputTensors where(const Request&);
+/// Into and from f32, booleans and integers of up to 64 bits.
+[[nodiscard]] OutputTensors cast(const Request&);
+/// Into 8 and 16 bits, by a scale and perhaps a zero point.
+[[nodiscard]] OutputTensors round_to_steps(const Request&);
+[[nodiscard]] OutputTensors binary_integers(const Request&);
 [[nodiscard]] OutputTensors matmul(const Request&);
 /// Into i32. Products of 8-bit integers are added up in f32, as many at a time as it holds exactly; larger ones are left.
 [[nodiscard]] OutputTensors matmul_integers(const Request&);
