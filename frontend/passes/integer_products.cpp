@@ -327,8 +327,9 @@ Tensor filter_sums(const Tensor& filter) {
   Tensor sums(DType::i32, {1, filters, 1, 1});
   const std::span<const std::int8_t> steps = filter.view<std::int8_t>();
   const std::span<std::int32_t> totals = sums.mutable_view<std::int32_t>();
-  const std::size_t each = steps.size() / static_cast<std::size_t>(filters);
-  for (std::size_t i = 0; i < steps.size(); ++i) totals[i / each] += steps[i];
+  const std::size_t each = steps.size() / totals.size();
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    for (const std::int8_t step : steps.subspan(i * each, each)) totals[i] += step;
   return sums;
 }
 
