@@ -19,7 +19,7 @@
 // (vN_count_pass_3), counts are added from the largest digit down (vN_above_pass_3), and each element goes to the next place of its
 // digit (vN_pass_3). Where k is less than n, the k first may be found before, some 10 steps an element: keys are counted by their
 // highest digit (vN_count_0, vN_above_0), and that of the k-th key is read off (vN_digit_0); so the next one among the keys that share
-// it, until the k-th key is known. Keys above it and the first of those equal to it are gathered (vN_placed, vN_taken).
+// it, until the k-th key is known. Keys above it and the first of those equal to it are gathered (vN_placed, vN_begun, vN_taken).
 
 namespace sylvite {
 namespace {
@@ -34,6 +34,8 @@ using Halide::Var;
 
 constexpr int digit_bits = 8;
 constexpr int digits_of = 1 << digit_bits;
+/// Tables of counts, by turns: a count waits for the one before it in the same place.
+constexpr int tables = 4;
 
 /// What both formulations read of the node.
 struct Order {
@@ -224,12 +226,14 @@ Func counts_from_above(const Order& order, const std::string& suffix, const Expr
   const RDom places = open_reduction_domain({count});
   Func counts = order.stage("_count" + suffix);
   counts(order.vars) = 0;
-  counts(order.at(digit_at(Expr(places[0])))) += 1;
+  counts(order.at(digit_at(Expr(places[0])) * tables + places[0] % tables)) += 1;
   Func above = order.stage("_above" + suffix);
   const RDom downwards = reduction_domain({digits_of});
   const Expr value = digits_of - 1 - downwards[0];
   above(order.vars) = 0;
-  above(order.at(value)) = above(order.at(value + 1)) + counts(order.at(value));
+  Expr total = 0;
+  for (int table = 0; table < tables; ++table) total += counts(order.at(value * tables + table));
+  above(order.at(value)) = above(order.at(value + 1)) + total;
   return above;
 }
 
@@ -261,22 +265,46 @@ Limit next_digit(const Order& order, const Func& keys, const Limit& known, int d
   return {known.key | (cast(word, chosen) << shift), known.equals - above(order.at(chosen + 1))};
 }
 
-/// Indices of the elements above the limit, and then of the first of those equal to it, each in the order of the axis.
+/// Indices of the elements above the limit, and then of the first of those equal to it, each in the order of the axis. The axis
+/// is counted in parts side by side, which then begin where those before them end.
 Func define_taken(const Order& order, const Func& keys, const Limit& limit) {
-  const RDom places = open_reduction_domain({order.count});
-  const Expr key = keys(order.at(places[0]));
+  constexpr int parts = 16;
+  const Expr length = (order.count + (parts - 1)) / parts;
+  const Var step("step");
+  const auto at = [&](const Expr& part, const Expr& of_it) {
+    std::vector<Expr> arguments = order.at(part);
+    arguments.push_back(of_it);
+    return arguments;
+  };
+  const Expr part = order.vars[order.position];
+  const RDom steps = open_reduction_domain({length});
+  const Expr own = part * length + steps[0];
+  const Expr counted = keys(order.at(Halide::clamp(own, 0, order.count - 1)));
+  const Expr is_there = own < order.count;
   Func placed = order.stage("_placed");
-  const std::vector<Expr> here = order.at(Expr(places[0]));
-  placed(order.vars) = Tuple(0, 0);
-  placed(order.at(places[0] + 1)) = Tuple(placed(here)[0] + cast<std::int32_t>(key > limit.key),
-                                          placed(here)[1] + cast<std::int32_t>(key == limit.key));
+  placed(at(part, step)) = Tuple(0, 0);
+  placed(at(part, steps[0] + 1)) =
+      Tuple(placed(at(part, steps[0]))[0] + cast<std::int32_t>(is_there && counted > limit.key),
+            placed(at(part, steps[0]))[1] + cast<std::int32_t>(is_there && counted == limit.key));
+  Func begun = order.stage("_begun");
+  const RDom all = reduction_domain({parts});
+  begun(order.vars) = Tuple(0, 0);
+  begun(order.at(all[0] + 1)) = Tuple(begun(order.at(Expr(all[0])))[0] + placed(at(all[0], length))[0],
+                                      begun(order.at(Expr(all[0])))[1] + placed(at(all[0], length))[1]);
 
+  const RDom places = open_reduction_domain({parts, length});
+  const Expr place = places[0] * length + places[1];
+  const Expr key = keys(order.at(Halide::clamp(place, 0, order.count - 1)));
+  const std::vector<Expr> from = order.at(Expr(places[0]));
+  const std::vector<Expr> here = at(places[0], places[1]);
+  const Expr above = begun(from)[0] + placed(here)[0];
+  const Expr equals = begun(from)[1] + placed(here)[1];
+  const Expr is_taken = place < order.count && key >= limit.key;
   Func taken = order.stage("_taken");
-  const Expr equal_place = order.k - limit.equals + placed(here)[1];
-  const Expr place = select(key > limit.key, placed(here)[0],
-                            key == limit.key && placed(here)[1] < limit.equals, equal_place, order.k);
+  const Expr slot = select(is_taken && key > limit.key, above, is_taken && equals < limit.equals,
+                           order.k - limit.equals + equals, order.k);
   taken(order.vars) = 0;
-  taken(order.at(Halide::clamp(place, 0, order.k))) = Expr(places[0]);
+  taken(order.at(Halide::clamp(slot, 0, order.k))) = place;
   return taken;
 }
 
