@@ -1,6 +1,7 @@
 // Evaluates nodes whose inputs are all constants. Results that would be much larger than what they are made
 // from (a broadcast, a pad) stay as nodes: folding them would trade memory for nothing. So do those that
-// would take long.
+// would take long. Ahead of that those alone which numbers rounded to integers are made of: what these stand for is not
+// constant yet, and can still be seen.
 
 #include <fmt/format.h>
 
@@ -81,17 +82,41 @@ std::vector<Tensor> folded(const Graph& graph, const Node& node) {
   return {made_of(recipe, sources, [&] { return evaluated(graph, node).at(0); })};
 }
 
-}  // namespace
+/// By node: does it round constants to integers, or is it read by one that does?
+std::vector<bool> makes_steps(const Graph& graph) {
+  const auto is_any = [](const std::vector<ValueId>& ids, const auto& holds) {
+    return std::ranges::any_of(ids, [&](ValueId id) { return id != no_value && holds(id); });
+  };
+  IdMap<bool> varies(graph.values().size(), false), is_wanted = varies;
+  for (std::size_t i = 0; i < graph.values().size(); ++i)
+    varies[static_cast<ValueId>(i)] = !graph.values()[i].constant;
+  const std::vector<Node>& nodes = graph.nodes();
+  for (const Node& node : nodes)
+    for (const ValueId output : node.outputs)
+      varies[output] = node.inputs.empty() || is_any(node.inputs, [&](ValueId id) { return varies[id]; });
+  std::vector<bool> result(nodes.size());
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const bool is_read = is_any(nodes[i].outputs, [&](ValueId id) { return is_wanted[id]; });
+    const ValueId first = nodes[i].outputs[0];
+    const bool is_step = nodes[i].op == Op::round && !is_float(graph.type(first).dtype);
+    result[i] = is_read || (is_step && !varies[first]);
+    if (!result[i]) continue;
+    for (const ValueId input : nodes[i].inputs)
+      if (input != no_value) is_wanted[input] = true;
+  }
+  return result;
+}
 
-Graph fold_constants(const Graph& graph) {
-  if (!reads_constants_alone(graph)) return graph;
+/// Evaluates those of these nodes whose inputs are constants by then.
+Graph fold(const Graph& graph, const std::vector<bool>& wanted) {
   GraphRewriter rewriter(graph);
   Budget budget = budget_of(graph);
-  for (const Node& node : graph.nodes()) {
+  for (std::size_t node_id = 0; node_id < wanted.size(); ++node_id) {
+    const Node& node = graph.nodes()[node_id];
     rewriter.copy(node);
     Graph& now = rewriter.graph();
     const Node copied = now.nodes().back();
-    if (copied.op == Op::to_layout || !worth_folding(now, copied, budget)) continue;
+    if (!wanted[node_id] || copied.op == Op::to_layout || !worth_folding(now, copied, budget)) continue;
     std::vector<Tensor> results = folded(now, copied);
     for (std::size_t i = 0; i < results.size(); ++i) {
       rewriter.set(node.outputs[i],
@@ -99,6 +124,18 @@ Graph fold_constants(const Graph& graph) {
     }
   }
   return without_dead_nodes(rewriter.finish());
+}
+
+}  // namespace
+
+Graph fold_constants(const Graph& graph) {
+  if (!reads_constants_alone(graph)) return graph;
+  return fold(graph, std::vector<bool>(graph.nodes().size(), true));
+}
+
+Graph fold_steps(const Graph& graph) {
+  const std::vector<bool> wanted = makes_steps(graph);
+  return std::ranges::find(wanted, true) == wanted.end() ? graph : fold(graph, wanted);
 }
 
 }  // namespace sylvite

@@ -17,6 +17,8 @@ constexpr Pass<Options> table[] = {
     {"widen_bf16", [](const Options& options) { return options.widen_bf16; },
      [](const Graph& graph, const Options&) { return widen_halves(graph, DType::bf16); },
      "the same of bf16, where nothing multiplies it"},
+    {"fold_steps", [](const Options& options) { return options.integers; }, plain<fold_steps>,
+     "evaluate what constants round to", has<Op::round>},
     {"integer_products", [](const Options& options) { return options.integers; }, plain<integer_products>,
      "matmuls and convolutions of dequantised values multiply integers", has<Op::matmul, Op::conv>},
     {"pool_steps", [](const Options& options) { return options.integers; }, plain<pool_steps>,

@@ -142,6 +142,36 @@ TEST(IntegerProducts, ProductsOfActivationsMultiplyPairs) {
   expect_equal(graph, after, {random_steps(DType::u8, {2, 5, 8}, 6), random_steps(DType::u8, {2, 8, 3}, 7)});
 }
 
+/// As exporters write that leave quantised weights in f32, perhaps transposed.
+TEST(IntegerProducts, WeightsMayBeRoundedInTheModel) {
+  for (const bool is_turned : {false, true}) {
+    Graph graph;
+    GraphBuilder builder(graph);
+    const Sym x = builder.input("x", DType::u8, {5, 8});
+    Sym w = builder.constant(random_scales(is_turned ? Dims{7, 8} : Dims{8, 7}, 1));
+    if (is_turned) w = swap_axes(w, 0, 1);
+    const Sym scale = builder.constant(Tensor::scalar_f32(0.01F));
+    const Sym steps = builder.add(Op::round, {w, scale}, {{"to", "i8"}});
+    const Sym right = cast(steps, DType::f32) * scale;
+    builder.output(matmul(real(x, random_steps(DType::u8, {}, 2), random_scales({}, 3)), right), "y");
+    EXPECT_EQ(operands(integer_products(graph), Op::matmul).first, DType::u8);
+    const Graph after = integer_products(fold_steps(graph));
+    EXPECT_EQ(operands(after, Op::matmul), std::pair(DType::u8, DType::i8));
+    EXPECT_TRUE(std::ranges::none_of(after.nodes(), [](const Node& node) { return node.op == Op::round; }));
+    expect_equal(graph, after, {random_steps(DType::u8, {5, 8}, 6)});
+  }
+}
+
+TEST(IntegerProducts, RoundedInputsAreNotConstant) {
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym x = builder.input("x", DType::f32, {5, 8});
+  const Sym scale = builder.constant(Tensor::scalar_f32(0.01F));
+  const Sym constant = builder.add(Op::exp, {builder.constant(random_scales({8}, 1))});
+  builder.output(builder.add(Op::round, {x + constant, scale}, {{"to", "i8"}}), "y");
+  EXPECT_EQ(fold_steps(graph).nodes().size(), graph.nodes().size());
+}
+
 /// A scale along the depth, an odd depth, and sums that 32 bits may not hold.
 TEST(IntegerProducts, LeavesOthersAlone) {
   const auto product = [](std::int64_t depth, const Dims& scale) {
