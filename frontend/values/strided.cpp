@@ -43,9 +43,35 @@ void transpose_rows(const Element* from, Element* to, const Dims& out_dims, cons
         offset += rest % out_dims[axis] * in_strides[axis];
       sources[r] = from + offset;
     }
+    if (step == 1) {
+      for (std::int64_t r = 0; r < rows; ++r)
+        std::memcpy(to + (row + r) * inner, sources[r], static_cast<std::size_t>(inner) * sizeof(Element));
+      continue;
+    }
     for (std::int64_t i = 0; i < inner; ++i)
       for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
   }
+}
+
+/// The same copy, with axes as one that both sides walk through alike: rows are long then.
+StridedCopy merged(const StridedCopy& copy) {
+  StridedCopy result{{}, {}, copy.offset, {}, copy.target_offset};
+  for (std::size_t i = 0; i < copy.dims.size(); ++i) {
+    const std::int64_t extent = copy.dims[i];
+    if (extent == 1) continue;
+    const bool is_alike = !result.dims.empty() && result.strides.back() == copy.strides[i] * extent &&
+                          result.target_strides.back() == copy.target_strides[i] * extent;
+    if (is_alike) {
+      result.dims.back() *= extent;
+      result.strides.back() = copy.strides[i];
+      result.target_strides.back() = copy.target_strides[i];
+    } else {
+      result.dims.push_back(extent);
+      result.strides.push_back(copy.strides[i]);
+      result.target_strides.push_back(copy.target_strides[i]);
+    }
+  }
+  return result;
 }
 
 }  // namespace
@@ -81,10 +107,11 @@ AxisView view_axis(const Dims& dims, std::int64_t axis) {
   return view;
 }
 
-void copy_strided(const StridedCopy& copy, const void* source, void* target, std::size_t element_size) {
-  const std::size_t rank = copy.dims.size();
-  for (std::int64_t extent : copy.dims)
+void copy_strided(const StridedCopy& given, const void* source, void* target, std::size_t element_size) {
+  for (std::int64_t extent : given.dims)
     if (extent == 0) return;
+  const StridedCopy copy = merged(given);
+  const std::size_t rank = copy.dims.size();
   const auto* from = static_cast<const std::byte*>(source);
   auto* to = static_cast<std::byte*>(target);
   const std::int64_t row = rank == 0 ? 1 : copy.dims.back();
