@@ -129,14 +129,19 @@ void add_choices(const Reading<Problem>& reading, Choices choices, Make make,
 void add_products(const Reading<CudaMatmulProblem>& reading, const Card& card,
                   std::vector<bench::Compiled>& all) {
   if (!reading.refusal.empty()) return;
-  const CudaMatmulProblem& problem = reading.problem;
+  CudaMatmulProblem problem = reading.problem;
   const auto hoppers = problem.windows ? cuda_conv_choices : cuda_matmul_choices;
-  if (refuse_tensor_maps(problem).empty())
-    for (const CudaMatmulChoice& choice : hoppers(problem, card))
-      all.push_back({"hopper " + choice.to_string(), make_cuda_matmul(problem, choice, card), {}, 0});
-  for (const bool exact : {false, true})
+  for (const bool exact : {false, true}) {
+    problem.exact = exact && problem.element == DType::f32;
+    if (refuse_tensor_maps(problem).empty() && problem.exact == exact)
+      for (const CudaMatmulChoice& choice : hoppers(problem, card))
+        all.push_back({fmt::format("hopper {}{}", choice.to_string(), exact ? " exact" : ""),
+                       make_cuda_matmul(problem, choice, card),
+                       {},
+                       0});
     for (const CudaWarpsChoice& choice : cuda_warps_choices(problem, exact, card))
       all.push_back({"warps " + choice.to_string(), make_cuda_warps(problem, choice), {}, 0});
+  }
 }
 
 void add_filter_gradient(const Kernel& kernel, const Card& card, std::vector<bench::Compiled>& all) {

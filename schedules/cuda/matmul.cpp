@@ -61,6 +61,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
   define("ELEMENT_BYTES", element_bytes(problem));
+  define("EXACT", problem.exact);
   define("X_DEPTH_FAST", sides.x->depth_fast);
   define("Y_DEPTH_FAST", sides.y->depth_fast);
   // Batches of parts, and of frames, are told by both sides' roles.
@@ -111,12 +112,18 @@ std::string multiply_text(const CudaMatmulProblem& problem, const CudaMatmulChoi
   const std::string type = tf32 ? "tf32" : std::string(dtype_name(problem.element));
   const std::string majors =
       tf32 ? "" : fmt::format(", {}, {}", sides.x->depth_fast ? 0 : 1, sides.y->depth_fast ? 0 : 1);
+  const int words = problem.exact ? 4 : 1;  // of x: a fragment, or where it lies
+  const std::string fragment = problem.exact
+                                   ? fmt::format("{{%{}, %{}, %{}, %{}}}", sums, sums + 1, sums + 2, sums + 3)
+                                   : fmt::format("%{}", sums);
   return fmt::format(
-      "DEVICE void multiply(float (&sums)[{0}], u64 x, u64 y, int add) {{\n"
+      "DEVICE void multiply(float (&sums)[{0}], {10}, u64 y, int add) {{\n"
       "  asm volatile(\"{{.reg .pred p; setp.ne.b32 p, %{5}, 0;\\n\"\n"
-      "    \"wgmma.mma_async.sync.aligned.m64n{1}k{2}.f32.{3}.{3} {{{4}}}, %{6}, %{7}, p, 1, 1{8};}}\"\n"
-      "    : {9}\n    : \"l\"(x), \"l\"(y), \"r\"(add));\n}}\n",
-      sums, choice.tile_y, tf32 ? 8 : 16, type, registers, sums + 2, sums, sums + 1, majors, operands);
+      "    \"wgmma.mma_async.sync.aligned.m64n{1}k{2}.f32.{3}.{3} {{{4}}}, {6}, %{7}, p, 1, 1{8};}}\"\n"
+      "    : {9}\n    : {11}, \"l\"(y), \"r\"(add));\n}}\n",
+      sums, choice.tile_y, tf32 ? 8 : 16, type, registers, sums + words + 1, fragment, sums + words, majors,
+      operands, problem.exact ? "const u32 (&x)[4]" : "u64 x",
+      problem.exact ? R"("r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]))" : R"("l"(x))");
 }
 
 std::string source_text(const std::string& name, const CudaMatmulProblem& problem,
@@ -124,13 +131,14 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
                         const std::vector<EpilogueTerm>& terms) {
   std::string text = fmt::format("#define KERNEL {}\n{}{}{}", name, embedded::cuda_card,
                                  embedded::cuda_hopper, embedded::cuda_pointwise);
-  if (problem.element == DType::f32) text += "#define gelu gelu_near\n";
+  if (problem.element == DType::f32 && !problem.exact) text += "#define gelu gelu_near\n";
   text += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
           epilogue_text(problem, terms,
                         {"", product_extents(problem, choice.swapped), threads_of_consumer,
                          y_is_even(problem, choice)});
   for (const std::string_view part :
-       {embedded::cuda_matmul_tiles, embedded::cuda_matmul_results, embedded::cuda_matmul})
+       {embedded::cuda_matmul_tiles, problem.exact ? embedded::cuda_matmul_exact : embedded::cuda_matmul_once,
+        embedded::cuda_matmul_results, embedded::cuda_matmul})
     text += part;
   return text;
 }
@@ -168,8 +176,10 @@ std::string refuse_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmu
   const int unit_x = choice.ping_pong ? 64 : 128;
   if (choice.tile_x % unit_x != 0 || choice.tile_y % 8 != 0 || choice.tile_y > 256 || choice.tile_x > 256)
     return fmt::format("a tile is a multiple of {} by a multiple of 8, at most 256 x 256", unit_x);
-  if (rows_of_consumer(choice) / 64 * choice.tile_y / 2 > most_sums)
+  if (rows_of_consumer(choice) / 64 * choice.tile_y / 2 * (problem.exact ? 3 : 1) > most_sums)
     return "its sums do not fit into registers";
+  if (problem.exact && problem.element != DType::f32) return "only f32 is multiplied three times";
+  if (problem.exact && rows_of_consumer(choice) != 64) return "a consumer multiplies 64 rows three times";
   if (choice.split > 1 && (choice.ping_pong || choice.cluster_x * choice.cluster_y > 1))
     return "a split takes the whole cluster, and both consumers for a tile";
   if (choice.tile_y % (8 * choice.split) != 0) return "the blocks of a split own multiples of 8 columns";
@@ -202,6 +212,7 @@ CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmul
   const MatmulSides sides = sides_of(problem, choice.swapped);
   launch.maps = {side_map(problem, *sides.x, sides.x_extent, choice.tile_x / choice.cluster_y),
                  side_map(problem, *sides.y, sides.y_extent, choice.tile_y / choice.cluster_x)};
+  for (CudaTensorMap& map : launch.maps) map.rounds_to_tf32 = problem.element == DType::f32 && !problem.exact;
   for (CudaTensorMap& map : result_maps(problem, choice, plan, terms)) launch.maps.push_back(map);
   launch.pointers = {problem.out_argument};
   for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);

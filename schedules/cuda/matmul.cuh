@@ -8,7 +8,8 @@
 //   CHANNELS, TAPS_X, TAPS_Y  its depth: channels of every tap of a window; a matrix has one tap
 //   STRIDE_X, STRIDE_Y, DILATION_X, DILATION_Y, PAD_X, PAD_Y  of a convolution
 //   X_ROLE, Y_ROLE            see Role
-//   ELEMENT_BYTES             2 or 4 (tf32)
+//   ELEMENT_BYTES             2 or 4 (f32)
+//   EXACT                     f32 is multiplied three times (matmul_exact.cuh); else once (matmul_once.cuh), f32 as TF32
 //   X_DEPTH_FAST, Y_DEPTH_FAST  does the operand lie with its depth innermost, or its rows
 //   X_BATCHED, Y_BATCHED      0: one operand for all batches
 //   X_IS_WEIGHT, Y_IS_WEIGHT  no kernel before this one writes the operand
@@ -33,9 +34,9 @@
 //   BUFFERS                   chunks that a consumer has buffers for
 //   VECTOR_FLOATS             floats of shared memory that a consumer's epilogue wants
 //   WAITS_TO_READ             the epilogue reads what kernels before this one may have written
-//   multiply(sums, x, y, add) one product of 64 rows, TILE_Y columns and 32 bytes of depth
+//   multiply(sums, x, y, add) one product of 64 rows, TILE_Y columns and 32 bytes of depth; EXACT: x is a fragment
 //   stage_vectors, Loaded, load_operands, set_residual, set_beside, finish   the epilogue
-// and matmul_tiles.cuh and matmul_results.cuh.
+// and matmul_tiles.cuh, matmul_once.cuh or matmul_exact.cuh, and matmul_results.cuh.
 
 DEVICE void consume(const Shared& s, Consumer& me, const TensorMap* map_out, const TensorMap* map_residual,
                     const TensorMap* map_beside, const Arguments& arguments, int steps) {
@@ -86,6 +87,7 @@ DEVICE void init_barriers(const Shared& s) {
     barrier_init(s.full + 8 * i, 1);
     barrier_init(s.empty + 8 * i, (PING_PONG ? 1 : 2) * (CLUSTER_X + CLUSTER_Y - 1));
   }
+  init_rests(s);
   for (int i = 0; i < 2; i++) barrier_init(s.residual + 8 * i, 1);
   if constexpr (SPLIT > 1) {
     for (int i = 0; i < 2; i++) {
@@ -120,7 +122,9 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   const int steps = SPLIT > 1 ? (rank + 1) * STEPS / SPLIT - first_step : STEPS;
   if (warpgroup == 0) {
     set_registers_down<(MANY_SUMS ? 24 : 40)>();
-    if (threadIdx.x < 32 && elect())
+    if (threadIdx.x >= 32)
+      make_rests(s, extents_of(arguments), steps);
+    else if (elect())
       produce(s, extents_of(arguments), &map_x, &map_y, rank_x, rank_y, first_step, steps);
   } else {
     set_registers_up<(MANY_SUMS ? 240 : 232)>();

@@ -15,8 +15,8 @@
 
 namespace sylvite {
 
-/// out[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]). Operands are bf16, f16, or f32
-/// (multiplied as tf32); sums are f32.
+/// out[batch, m, n] = epilogue(sum over k of a[batch, m, k] b[batch, k, n]). Operands are bf16, f16, or f32;
+/// sums are f32.
 struct CudaMatmulProblem {
   /// A convolution: the rows of a are windows of images [image][line][column][channel], batch after batch,
   /// and b is its filter, [n][tap][channel]. One of each dim's taps lies at the corner of the window. Of volumes, an image has
@@ -41,6 +41,7 @@ struct CudaMatmulProblem {
   std::int64_t part = 0;
   DType element = DType::bf16;
   DType out = DType::bf16;
+  bool exact = false;  ///< f32 is multiplied by three products in TF32; else by one
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   std::int64_t groups =
       1;  ///< of a convolution: its batches, whose results lie side by side as channels of the same pixels

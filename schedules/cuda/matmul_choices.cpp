@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/rounding.h"
 #include "schedules/cuda/conv.h"
@@ -27,19 +28,39 @@ constexpr TileRow tiles[] = {
     {64, 64, true, 0.67},
 };
 
-double share_of(const CudaMatmulChoice& choice) {
+/// Where each product is three, a tile's share grows with its columns: what it has beside them takes as long as 55. A consumer
+/// alone waits for its fragments.
+constexpr TileRow exact_tile(int x, int y, bool ping_pong) {
+  return {x, y, ping_pong, (ping_pong ? 0.73 : 1.0) * 1.43 * y / (y + 55)};
+}
+constexpr TileRow exact_tiles[] = {
+    exact_tile(128, 128, false), exact_tile(128, 120, false), exact_tile(128, 112, false),
+    exact_tile(128, 96, false),  exact_tile(128, 80, false),  exact_tile(128, 64, false),
+    exact_tile(128, 48, false),  exact_tile(128, 32, false),  exact_tile(64, 128, true),
+    exact_tile(64, 96, true),    exact_tile(64, 64, true),
+};
+
+double share_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  if (problem.exact) return exact_tile(choice.tile_x, choice.tile_y, choice.ping_pong).share;
   for (const TileRow& tile : tiles)
     if (tile.x == choice.tile_x && tile.y == choice.tile_y && tile.ping_pong == choice.ping_pong)
       return tile.share;
   return 1;
 }
 
+/// Of the blocks of a split, in the units of `estimate`.
+double meeting(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
+  constexpr double of_a_clock = 262;  // of products by three
+  if (!problem.exact || choice.split == 1) return 0;
+  return of_a_clock * (600 + choice.tile_x * choice.tile_y / 8.);
+}
+
 /// Time in units of a multiply-add of a multiprocessor: waves of tiles, and the epilogues that nothing hides.
 /// Fitted to 450 kernels of eleven products on an H200, of which the first choices are within 2 % of the
 /// best: what a last wave leaves idle is not all lost, since the others then run at a higher clock.
 double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
-  constexpr double epilogue_depth = 105;  // as long as this much depth of the tile
-  constexpr double not_lost = 0.4;        // of what a wave leaves idle
+  const double epilogue_depth = problem.exact ? 35 : 105;  // as long as this much depth of the tile
+  constexpr double not_lost = 0.4;                         // of what a wave leaves idle
   const std::int64_t x = choice.swapped ? problem.n : problem.m, y = choice.swapped ? problem.m : problem.n;
   const std::int64_t clusters = ceil_div(x, choice.tile_x * choice.cluster_x) *
                                 ceil_div(y, choice.tile_y * choice.cluster_y) * problem.batch;
@@ -51,7 +72,8 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   // Shared loads pay when there is much to do, and cost a little otherwise.
   const double shared = (blocks > 1) == (waves > 2) ? 1.0 : 1.01;
   const double depth = static_cast<double>(problem.k) / choice.split;
-  return shared * area * (waves * depth / share_of(choice) + exposed * epilogue_depth);
+  return shared * area * (waves * depth / share_of(problem, choice) + exposed * epilogue_depth) +
+         meeting(problem, choice);
 }
 
 void add_clusters(std::vector<CudaMatmulChoice>& choices, CudaMatmulChoice choice) {
@@ -59,6 +81,21 @@ void add_clusters(std::vector<CudaMatmulChoice>& choices, CudaMatmulChoice choic
     choice.cluster_x = x;
     choice.cluster_y = y;
     choices.push_back(choice);
+  }
+}
+
+/// Blocks that share the depth, where there are few tiles.
+void add_splits(std::vector<CudaMatmulChoice>& choices, const CudaMatmulProblem& problem, const Card& card) {
+  for (const int split : {2, 4, 8}) {
+    for (const int columns : {128, 96, 64}) {
+      CudaMatmulChoice choice;
+      choice.tile_y = columns;
+      choice.ping_pong = false;
+      choice.split = split;
+      const std::int64_t tiles =
+          ceil_div(problem.m, choice.tile_x) * ceil_div(problem.n, columns) * problem.batch;
+      if (tiles * split <= card.multiprocessors) choices.push_back(choice);
+    }
   }
 }
 
@@ -72,7 +109,7 @@ std::vector<int> groups_of(const CudaMatmulProblem& problem) {
   return {1024};
 }
 
-std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
+std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem, const Card& card) {
   std::vector<CudaMatmulChoice> choices;
   CudaMatmulChoice choice;
   if (problem.m <= few_rows) {
@@ -93,7 +130,7 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
     choices.push_back(choice);
     return choices;
   }
-  for (const TileRow& tile : tiles) {
+  for (const TileRow& tile : problem.exact ? std::span<const TileRow>(exact_tiles) : tiles) {
     choice.tile_x = tile.x;
     choice.tile_y = tile.y;
     choice.ping_pong = tile.ping_pong;
@@ -102,6 +139,7 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
       add_clusters(choices, choice);
     }
   }
+  if (problem.exact) add_splits(choices, problem, card);
   return choices;
 }
 
@@ -118,7 +156,7 @@ std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& probl
     boxed = cuda_conv_choices(problem, card);
   // Boxes of f32 take so much room that larger tiles, which load less, may do without.
   if (!boxed.empty() && problem.out != DType::f32) return boxed;
-  std::vector<CudaMatmulChoice> choices = all_choices(problem);
+  std::vector<CudaMatmulChoice> choices = all_choices(problem, card);
   std::erase_if(choices, [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();
   });

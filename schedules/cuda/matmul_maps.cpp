@@ -32,7 +32,7 @@ std::string refuse_matrix(const MatmulOperand& operand, const char* name, std::i
     if (each * bytes % row_unit_bytes != 0)
       return fmt::format("rows of the {} operand begin {} bytes apart, no multiple of {}", name, each * bytes,
                          row_unit_bytes);
-  return bytes == 4 && !operand.depth_fast ? "tf32 operands need their depth innermost" : "";
+  return bytes == 4 && !operand.depth_fast ? "operands of 32 bits need their depth innermost" : "";
 }
 
 /// Operand tiles are boxes of 128 bytes of depth by rows, or of 64 rows by depth.
@@ -151,11 +151,9 @@ std::string refuse_tensor_maps(const CudaMatmulProblem& problem) {
 
 CudaTensorMap side_map(const CudaMatmulProblem& problem, const MatmulOperand& operand, std::int64_t rows,
                        int slice) {
-  CudaTensorMap map = has_windows(problem, operand) ? windows_map(problem, operand, slice)
-                      : is_filter(problem, operand) ? filter_map(problem, slice)
-                                                    : operand_map(problem, operand, rows, slice);
-  map.rounds_to_tf32 = problem.element == DType::f32;
-  return map;
+  if (has_windows(problem, operand)) return windows_map(problem, operand, slice);
+  return is_filter(problem, operand) ? filter_map(problem, slice)
+                                     : operand_map(problem, operand, rows, slice);
 }
 
 std::vector<CudaTensorMap> result_maps(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,

@@ -54,13 +54,14 @@ SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulCho
   plan.beside_at = plan.out_bytes;
   plan.out_bytes += round_up(rows_of_consumer(choice) * own_y * plan.beside_bytes, swizzled_bytes);
   plan.vector_floats = vector_floats_of(terms);
-  const int stage = (choice.tile_x + choice.tile_y) * stage_row(problem);
+  const int barriers = problem.exact ? 24 : 16;  // bytes of a stage
+  const int stage = (choice.tile_x + choice.tile_y * (problem.exact ? 2 : 1)) * stage_row(problem) + barriers;
   const int to_align = stage_row(problem) < 128 ? 2 * 1024 : 1024;
   const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
-  plan.stages = static_cast<int>((card.shared_bytes - fixed) / (stage + 16));
+  plan.stages = static_cast<int>((card.shared_bytes - fixed) / stage);
   plan.stages = static_cast<int>(
       std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, steps_of(problem) * 2)));
-  plan.shared_bytes = fixed + plan.stages * (stage + 16);
+  plan.shared_bytes = fixed + plan.stages * stage;
   return plan;
 }
 

@@ -9,6 +9,7 @@ constexpr int TAP_STEPS = (CHANNELS + DEPTH - 1) / DEPTH;
 constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y * TAPS_Z;
 constexpr bool SPANS_FRAMES = TAPS_Z > 1 || FRAMES > 1 || OUT_FRAMES > 1;
 constexpr int X_BYTES = TILE_X * STAGE_ROW, Y_BYTES = TILE_Y * STAGE_ROW;
+constexpr int Y_STAGE = (EXACT ? 2 : 1) * Y_BYTES;  // y, and the rests of its elements
 
 constexpr int OWN_Y = TILE_Y / SPLIT;  // columns of a tile that a block of a split writes
 constexpr bool WIDE = sizeof(Out) == 4;  // results are f32
@@ -21,7 +22,7 @@ constexpr int RECEIVED_BYTES = (SPLIT - 1) * CONSUMER_X * OWN_Y * 4;
 
 // Places in shared memory.
 struct Shared {
-  u32 x, y, out, full, empty, received, residual;
+  u32 x, y, out, full, empty, received, residual, rests;
   float* vectors;
 };
 
@@ -30,13 +31,14 @@ DEVICE Shared shared_places(char* raw) {
   const u32 start = shared_address(raw), aligned = (start + 1023) & ~1023u;
   s.x = aligned;
   s.y = s.x + STAGES * X_BYTES;
-  s.out = (s.y + STAGES * Y_BYTES + 1023) & ~1023;
+  s.out = (s.y + STAGES * Y_STAGE + 1023) & ~1023;
   const u32 vectors = s.out + 2 * OUT_BYTES;
   s.vectors = (float*)(raw + (vectors - start));
   s.full = vectors + 2 * VECTOR_FLOATS * 4;
   s.empty = s.full + 8 * STAGES;
   s.received = s.empty + 8 * STAGES;
   s.residual = s.received + 16;
+  s.rests = s.residual + 16;
   return s;
 }
 
@@ -130,7 +132,7 @@ DEVICE void produce(const Shared& s, const Extents& extents, const TensorMap* ma
                                                           blocks_with_x(rank_x));
   };
   const auto load_y = [&](int stage, const Tile& tile, int k) {
-    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_BYTES, map_y, tile.y, k,
+    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_STAGE, map_y, tile.y, k,
                                                           Y_BATCHED * tile.batch, s.full + 8 * stage, rank_x,
                                                           blocks_with_y(rank_y));
   };
@@ -185,33 +187,6 @@ DEVICE void release(const Shared& s, const Consumer& me, int stage) {
     if (other < CLUSTER && (other % CLUSTER_X == me.rank_x || other / CLUSTER_X == me.rank_y))
       barrier_arrive_at(s.empty + 8 * stage, other);
   }
-}
-
-// Multiplies `steps` stages. One group of products stays in flight; returns the last stage, yet to be released.
-DEVICE int accumulate(const Shared& s, Consumer& me, int steps, Sums& sums) {
-  constexpr u32 X_STEP = (X_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
-  constexpr u32 Y_STEP = (Y_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
-  int stage = me.step % STAGES, parity = me.step / STAGES & 1, previous = 0;
-  const u32 own_x = s.x + (PING_PONG ? 0 : me.index * CONSUMER_X * STAGE_ROW);
-  for (int k = 0; k < steps; k++) {
-    barrier_wait(s.full + 8 * stage, parity);
-    const u64 x = operand_descriptor<STAGE_ROW>(own_x + stage * X_BYTES, X_DEPTH_FAST ? 16 : 8192);
-    const u64 y = operand_descriptor<STAGE_ROW>(s.y + stage * Y_BYTES, Y_DEPTH_FAST ? 16 : 8192);
-    products_begin();
-#pragma unroll
-    for (int q = 0; q < STAGE_ROW / 32; q++) {
-#pragma unroll
-      for (int i = 0; i < BLOCKS; i++)
-        multiply(sums[i], x + q * X_STEP + i * (64 * STAGE_ROW >> 4), y + q * Y_STEP, (k | q) != 0);
-    }
-    products_commit();
-    products_wait<1>();
-    if (k) release(s, me, previous);
-    previous = stage;
-    if (++stage == STAGES) stage = 0, parity ^= 1;
-  }
-  me.step += steps;
-  return previous;
 }
 
 // Sends every block of a split its columns of the sums, and adds what the others sent.

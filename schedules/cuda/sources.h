@@ -8,7 +8,9 @@ namespace sylvite::embedded {
 extern const std::string_view cuda_card;              ///< instructions of every card as functions
 extern const std::string_view cuda_hopper;            ///< Hopper's, behind those
 extern const std::string_view cuda_pointwise;         ///< what printed pointwise work calls
-extern const std::string_view cuda_matmul_tiles;      ///< the matmul template's loads and products
+extern const std::string_view cuda_matmul_tiles;      ///< the matmul template's loads
+extern const std::string_view cuda_matmul_once;       ///< its products
+extern const std::string_view cuda_matmul_exact;      ///< those of f32, each by three
 extern const std::string_view cuda_matmul_results;    ///< its stores
 extern const std::string_view cuda_matmul;            ///< its kernel
 extern const std::string_view cuda_warps;             ///< products of single warps

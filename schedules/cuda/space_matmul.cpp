@@ -8,6 +8,8 @@
 namespace sylvite {
 namespace {
 
+constexpr const char* exact_parameter = "exact";  // of the forms of f32 that is multiplied so
+
 /// What a kernel is to the template, and what to race.
 struct Use {
   const char* form;
@@ -19,18 +21,24 @@ constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
 constexpr Use filter_gradient_use = {cuda_filter_gradient_form, read_cuda_filter_gradient,
                                      cuda_filter_gradient_choices};
 
-Form form_of(const char* name, const CudaMatmulChoice& choice, const Card& card) {
-  return {name,
-          {{"tile_x", choice.tile_x},
-           {"tile_y", choice.tile_y},
-           {"cluster_x", choice.cluster_x},
-           {"cluster_y", choice.cluster_y},
-           {"split", choice.split},
-           {"ping_pong", choice.ping_pong},
-           {"swapped", choice.swapped},
-           {"group_rows", choice.group_rows},
-           {"multiprocessors", card.multiprocessors},
-           {"shared_bytes", card.shared_bytes}}};
+Form form_of(const char* name, const CudaMatmulChoice& choice, bool exact, const Card& card) {
+  Form form = {name,
+               {{"tile_x", choice.tile_x},
+                {"tile_y", choice.tile_y},
+                {"cluster_x", choice.cluster_x},
+                {"cluster_y", choice.cluster_y},
+                {"split", choice.split},
+                {"ping_pong", choice.ping_pong},
+                {"swapped", choice.swapped},
+                {"group_rows", choice.group_rows},
+                {"multiprocessors", card.multiprocessors},
+                {"shared_bytes", card.shared_bytes}}};
+  if (exact) form.parameters[exact_parameter] = 1;
+  return form;
+}
+
+bool is_exact(const Form& form) {
+  return form.parameters.contains(exact_parameter);
 }
 
 CudaMatmulChoice choice_of(const Form& form) {
@@ -49,20 +57,23 @@ CudaMatmulChoice choice_of(const Form& form) {
 
 Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_hopper_template(machine); !refusal.empty()) return {refusal};
-  const Reading<CudaMatmulProblem> reading = use.read(kernel);
+  Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   if (std::string refusal = refuse_tensor_maps(reading.problem); !refusal.empty()) return {refusal};
-  if (std::string refusal = refuse_tf32(reading.problem.element, machine); !refusal.empty()) return {refusal};
+  const bool exact = reading.problem.element == DType::f32 && !machine.tf32;
+  reading.problem.exact = exact;
   const Card& card = *machine.gpu;
   std::vector<CudaMatmulChoice> choices = use.choices(reading.problem, card);
   if (choices.empty()) return {"no tile fits"};
-  return bind_choices(card, std::move(choices), [card, form = use.form](const CudaMatmulChoice& choice) {
-    return form_of(form, choice, card);
-  });
+  return bind_choices(card, std::move(choices),
+                      [card, exact, form = use.form](const CudaMatmulChoice& choice) {
+                        return form_of(form, choice, exact, card);
+                      });
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  const CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
+  problem.exact = is_exact(form);
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 

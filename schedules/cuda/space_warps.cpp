@@ -59,7 +59,7 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   const bool exact = reading.problem.element == DType::f32 && !machine.tf32;
   std::vector<CudaWarpsChoice> choices = cuda_warps_choices(reading.problem, exact, *machine.gpu);
   if (choices.empty()) return {"no tile fits"};
-  if (!exact && refuse_hopper_template(machine).empty() && refuse_tensor_maps(reading.problem).empty())
+  if (refuse_hopper_template(machine).empty() && refuse_tensor_maps(reading.problem).empty())
     choices.resize(std::min(most_beside_hopper, choices.size()));
   return bind_choices(*machine.gpu, std::move(choices),
                       [form = use.form](const CudaWarpsChoice& choice) { return form_of(form, choice); });

@@ -20,22 +20,24 @@ namespace {
 
 using GpuCudaMatmul = GpuTest;
 
-/// f32: both operands are rounded to TF32, by 2^-12 / sqrt(3) of a number on average.
-double tolerance_of(const MatmulSpec& spec) {
+/// f32: both operands are rounded to TF32, by 2^-12 / sqrt(3) of a number on average, unless products are exact.
+double tolerance_of(const MatmulSpec& spec, bool exact) {
+  if (exact) return spec.out == DType::f32 ? 1e-6 : spec.out == DType::bf16 ? 1e-2 : 1e-3;
   if (spec.element == DType::bf16 || spec.out == DType::bf16) return 1e-2;
   return spec.element == DType::f32 ? 5e-4 : 2e-3;
 }
 
-void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices) {
+void check(const MatmulSpec& spec, const std::vector<CudaMatmulChoice>& choices, bool exact = false) {
   const Kernel kernel = matmul_kernel(spec);
-  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   ASSERT_EQ(reading.refusal, "") << kernel.text;
+  reading.problem.exact = exact;
   const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   for (const CudaMatmulChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_matmul(reading.problem, choice, small_card());
-    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance_of(spec));
+    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance_of(spec, exact));
   }
 }
 
@@ -140,6 +142,59 @@ TEST_F(GpuCudaMatmul, SwappedFloatsAgreeWithTheInterpreter) {
   check(floats("row"), {swapped(tile(128, 104, true, 1, 2))});
 }
 
+TEST_F(GpuCudaMatmul, ExactFloatsAgreeWithTheInterpreter) {
+  check(floats("gelu"),
+        {tile(128, 128, false), tile(128, 120, false), tile(128, 96, false, 2, 1), tile(128, 64, false, 1, 2),
+         tile(64, 128, true), tile(64, 96, true, 2, 1), tile(64, 8, true), split(64, 4, false),
+         split(128, 2, false)},
+        true);
+  check(floats("residual"),
+        {swapped(tile(128, 96, false)), swapped(tile(64, 72, true)), swapped(tile(128, 40, false, 1, 2)),
+         split(64, 2, true), split(32, 4, true)},
+        true);
+  for (const std::int64_t n : {518, 501})
+    check(floats("bias", n), {tile(128, 128, false), tile(64, 96, true)}, true);
+  MatmulSpec batches = floats("row");
+  batches.batch = 3;
+  batches.b_batched = true;
+  batches.b_transposed = true;
+  batches.out = DType::bf16;
+  check(batches, {tile(128, 112, false), swapped(tile(128, 64, false))}, true);
+}
+
+/// Tensor cores cut what they add: over many elements that are all positive, this would show. cuBLAS's f32 has an
+/// error of 7e-7 here.
+TEST_F(GpuCudaMatmul, ExactFloatsOfMuchDepthAgreeWithTheInterpreter) {
+  MatmulSpec spec = floats("none", 136);
+  spec.m = 72;
+  spec.k = 8200;
+  const Kernel kernel = matmul_kernel(spec);
+  Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  reading.problem.exact = true;
+  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  for (Tensor& input : inputs)
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, std::abs(input.as_double(i)));
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  for (const CudaMatmulChoice& choice :
+       {tile(128, 128, false), swapped(tile(64, 72, true)), split(64, 4, false)})
+    EXPECT_LT(error_of(run_template(make_cuda_matmul(reading.problem, choice, small_card()), kernel, inputs),
+                       reference),
+              4e-7)
+        << choice.to_string();
+}
+
+TEST_F(GpuCudaMatmul, WholeNumbersStayWhole) {
+  const Kernel kernel = matmul_kernel(floats("bias"));
+  Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  reading.problem.exact = true;
+  std::vector<Tensor> inputs = normal_inputs(kernel, 7);
+  for (Tensor& input : inputs)
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, std::round(9 * input.as_double(i)));
+  const Tensor reference = interpret(kernel.body, inputs).at(0);
+  const CudaTemplate text = make_cuda_matmul(reading.problem, tile(128, 128, false), small_card());
+  EXPECT_EQ(error_of(run_template(text, kernel, inputs), reference), 0);
+}
+
 TEST_F(GpuCudaMatmul, OddColumnsLeaveByRows) {
   MatmulSpec spec = odd("bias");
   spec.n = 1003;
@@ -224,29 +279,33 @@ TEST_F(GpuCudaMatmul, DependentLaunchesSeeTheirPredecessors) {
       std::memcmp(results[0].data(), results[1].data(), static_cast<std::size_t>(results[0].byte_size())), 0);
 }
 
-/// Rounding to TF32 keeps infinities and NaN.
+/// Rounding to TF32 keeps infinities and NaN, on both sides, and rests of infinities are none.
 TEST_F(GpuCudaMatmul, SpecialFloatsSurviveRounding) {
   MatmulSpec spec;
   spec.element = spec.out = DType::f32;
   const Kernel kernel = matmul_kernel(spec);
-  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   ASSERT_EQ(reading.refusal, "") << kernel.text;
   std::vector<Tensor> inputs = normal_inputs(kernel, 7);
-  Tensor& a = inputs.at(0);
-  const std::int64_t depth = a.dims().back();
-  a.set_double(2 * depth, std::numeric_limits<double>::infinity());
-  a.set_double(5 * depth + 1, std::numeric_limits<double>::quiet_NaN());
+  const std::int64_t depth = inputs.at(0).dims().back();
+  for (const std::size_t side : {0, 1}) {
+    const std::int64_t row = spec.b_transposed || side == 0 ? depth : 1, step = row == 1 ? spec.n : 1;
+    inputs.at(side).set_double(2 * row, std::numeric_limits<double>::infinity());
+    inputs.at(side).set_double(5 * row + step, std::numeric_limits<double>::quiet_NaN());
+  }
   const Tensor reference = interpret(kernel.body, inputs).at(0);
-  const CudaTemplate text =
-      make_cuda_matmul(reading.problem, cuda_matmul_choices(reading.problem, sample_card())[0], small_card());
-  const Tensor result = run_template(text, kernel, inputs);
-  const std::int64_t columns = result.dims().back();
-  for (std::int64_t i = 0; i < 8 * columns; ++i) {
-    const double actual = result.as_double(i), expected = reference.as_double(i);
-    EXPECT_TRUE(std::isfinite(expected) ? std::isfinite(actual)
-                : std::isnan(expected)  ? std::isnan(actual)
-                                        : actual == expected)
-        << i << ": " << actual << ", not " << expected;
+  for (const bool exact : {false, true}) {
+    reading.problem.exact = exact;
+    const CudaTemplate text = make_cuda_matmul(
+        reading.problem, cuda_matmul_choices(reading.problem, sample_card())[0], small_card());
+    const Tensor result = run_template(text, kernel, inputs);
+    for (std::int64_t i = 0; i < result.size(); ++i) {
+      const double actual = result.as_double(i), expected = reference.as_double(i);
+      EXPECT_TRUE(std::isfinite(expected) ? std::isfinite(actual)
+                  : std::isnan(expected)  ? std::isnan(actual)
+                                          : actual == expected)
+          << i << ": " << actual << ", not " << expected << (exact ? ", exactly" : "");
+    }
   }
 }
 

@@ -18,9 +18,7 @@
 namespace sylvite {
 namespace {
 
-using testing::AnyOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 CudaMatmulProblem problem_of(const MatmulSpec& spec) {
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(matmul_kernel(spec));
@@ -132,18 +130,49 @@ TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
     EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
 }
 
-TEST(CudaMatmul, FloatsAskForTf32) {
+TEST(CudaMatmul, FloatsAreMultipliedExactlyUnlessTf32IsAllowed) {
   Machine machine = with_gpu(detect_machine(1), sample_card());
   MatmulSpec spec = layer("bias");
+  spec.m = 4096;
   spec.element = spec.out = DType::f32;
-  EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
-              AnyOf(HasSubstr("TF32"), HasSubstr("NVRTC")));
-  machine.tf32 = true;
-  EXPECT_THAT(cuda_matmul_space.bind(matmul_kernel(spec), machine).refusal,
-              AnyOf(IsEmpty(), HasSubstr("NVRTC")));
-  const Candidate candidate = bound(cuda_matmul_space, matmul_kernel(spec), machine).at({0});
-  EXPECT_TRUE(multiplies_in_tf32(matmul_kernel(spec), candidate));
-  EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
+  const Kernel kernel = matmul_kernel(spec);
+  for (const bool tf32 : {false, true}) {
+    machine.tf32 = tf32;
+    const Candidate candidate = bound(cuda_matmul_space, kernel, machine).at({0});
+    EXPECT_EQ(Candidate::parse(candidate.to_string()), candidate);
+    EXPECT_EQ(multiplies_in_tf32(kernel, candidate), tf32);
+    EXPECT_FALSE(multiplies_in_tf32(matmul_kernel(layer("bias")), candidate));
+    const CudaTemplate text = cuda_template_of(kernel, candidate).value();
+    EXPECT_EQ(text.launch.maps[0].rounds_to_tf32, tf32);
+    EXPECT_EQ(text.launch.maps[1].rounds_to_tf32, tf32);
+    EXPECT_THAT(text.source.text, HasSubstr(tf32 ? "EXACT = 0;" : "EXACT = 1;"));
+  }
+}
+
+/// The sums of three products leave room for tiles of 64 rows and 128 columns.
+TEST(CudaMatmul, ExactFloatsHaveTilesOfTheirOwn) {
+  MatmulSpec spec = layer("gelu");
+  spec.element = spec.out = DType::f32;
+  CudaMatmulProblem problem = problem_of(spec);
+  problem.exact = true;
+  CudaMatmulChoice choice;
+  choice.tile_y = 64;
+  EXPECT_THAT(refuse_cuda_matmul(problem, choice, sample_card()), HasSubstr("64 rows"));
+  choice.ping_pong = false;
+  choice.tile_y = 128;
+  EXPECT_EQ(refuse_cuda_matmul(problem, choice, sample_card()), "");
+  choice.tile_y = 136;
+  EXPECT_THAT(refuse_cuda_matmul(problem, choice, sample_card()), HasSubstr("registers"));
+  for (const std::int64_t m : {1, 32, 197, 4096}) {
+    spec.m = m;
+    problem = problem_of(spec);
+    problem.exact = true;
+    const std::vector<CudaMatmulChoice> choices = cuda_matmul_choices(problem, sample_card());
+    EXPECT_GE(choices.size(), 4U);
+    for (const CudaMatmulChoice& each : choices)
+      EXPECT_LE(make_cuda_matmul(problem, each, sample_card()).launch.shape.shared_bytes,
+                sample_card().shared_bytes);
+  }
 }
 
 TEST(CudaMatmul, LibrariesAreAskedForAndNamed) {
@@ -170,7 +199,7 @@ TEST(CudaMatmul, RefusesWithAReason) {
   spec = layer("none");
   spec.element = spec.out = DType::f32;
   spec.a_transposed = true;
-  EXPECT_THAT(refuse_tensor_maps(read_cuda_matmul(matmul_kernel(spec)).problem), HasSubstr("tf32"));
+  EXPECT_THAT(refuse_tensor_maps(read_cuda_matmul(matmul_kernel(spec)).problem), HasSubstr("32 bits"));
   CudaMatmulChoice choice;
   choice.tile_y = 256;
   EXPECT_THAT(refuse_cuda_matmul(problem_of(layer("none")), choice, sample_card()), HasSubstr("registers"));

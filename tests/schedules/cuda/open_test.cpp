@@ -132,7 +132,7 @@ constexpr Case cases[] = {
     {"residual", linear_with_residual, 128, 257, 500, "cuda_matmul"},
     {"narrow rows", linear_of_narrow_rows, 200, 130, 500, "cuda_matmul"},
     {"batches", linear_of_many, 4, 7, 2, "cuda_matmul"},
-    {"f32", linear_in_f32, 200, 130, 501, "cuda_warps_matmul"},
+    {"f32", linear_in_f32, 200, 130, 501, "cuda_matmul"},
     {"convolution", convolution, 32, 50, 100, "cuda_conv"},
     {"narrow convolution", narrow_convolution, 32, 50, 100, "cuda_warps_conv"},
     {"images of any size", convolution_of_any_image, 32, 50, 100, "cuda_conv"},

@@ -103,9 +103,11 @@ TEST(CudaWarps, F32IsExactUnlessTf32IsAllowed) {
   Machine machine = fixed_machine("h200");
   const Kernel kernel = matmul_kernel(layer(DType::f32));
   const auto candidate = [&] { return default_candidate(kernel, machine); };
-  EXPECT_EQ(candidate().form.name, "cuda_warps_matmul");
+  EXPECT_EQ(candidate().form.name, "cuda_matmul");
   EXPECT_FALSE(multiplies_in_tf32(kernel, candidate()));
   machine.gpu_tools.hopper = false;
+  EXPECT_EQ(candidate().form.name, "cuda_warps_matmul");
+  EXPECT_FALSE(multiplies_in_tf32(kernel, candidate()));
   machine.tf32 = true;
   EXPECT_EQ(candidate().form.name, "cuda_warps_matmul");
   EXPECT_TRUE(multiplies_in_tf32(kernel, candidate()));

@@ -1,0 +1,31 @@
+// Of the matmul template (see matmul.cuh): a product for each, of elements as the tensor cores read them.
+
+// Multiplies `steps` stages. One group of products stays in flight; returns the last stage, yet to be released.
+DEVICE int accumulate(const Shared& s, Consumer& me, int steps, Sums& sums) {
+  constexpr u32 X_STEP = (X_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  constexpr u32 Y_STEP = (Y_DEPTH_FAST ? 32 : 128 * 32 / ELEMENT_BYTES) >> 4;
+  int stage = me.step % STAGES, parity = me.step / STAGES & 1, previous = 0;
+  const u32 own_x = s.x + (PING_PONG ? 0 : me.index * CONSUMER_X * STAGE_ROW);
+  for (int k = 0; k < steps; k++) {
+    barrier_wait(s.full + 8 * stage, parity);
+    const u64 x = operand_descriptor<STAGE_ROW>(own_x + stage * X_BYTES, X_DEPTH_FAST ? 16 : 8192);
+    const u64 y = operand_descriptor<STAGE_ROW>(s.y + stage * Y_BYTES, Y_DEPTH_FAST ? 16 : 8192);
+    products_begin();
+#pragma unroll
+    for (int q = 0; q < STAGE_ROW / 32; q++) {
+#pragma unroll
+      for (int i = 0; i < BLOCKS; i++)
+        multiply(sums[i], x + q * X_STEP + i * (64 * STAGE_ROW >> 4), y + q * Y_STEP, (k | q) != 0);
+    }
+    products_commit();
+    products_wait<1>();
+    if (k) release(s, me, previous);
+    previous = stage;
+    if (++stage == STAGES) stage = 0, parity ^= 1;
+  }
+  me.step += steps;
+  return previous;
+}
+
+DEVICE void init_rests(const Shared& s) {}
+DEVICE void make_rests(const Shared& s, const Extents& extents, int steps) {}
