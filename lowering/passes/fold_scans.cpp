@@ -2,6 +2,7 @@
 // After:  y = reduce_sum(where(j <= i, x[outer, 1, j, inner], 0))   over j of [outer, i, j, inner]
 // or, of many elements in few rows:
 //         y = cumsum(parts) + cumsum(reduce_sum(parts))   of parts [outer, n / 32, 32, inner]: along 32, and along n / 32
+// Rows of floats, which a template keeps in registers, stay whole up to some length, and have parts of 1024 beyond.
 
 #include "lowering/passes/fold_scans.h"
 
@@ -16,7 +17,8 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t most_terms = 1 << 26;  // of all sums
-constexpr std::int64_t part = 32;             // elements of a row that a thread adds up
+constexpr std::int64_t part_of_thread = 32;   // elements of a row that a thread adds up
+constexpr std::int64_t part_of_block = 1024, least_of_block = 64, most_of_block = 1 << 13;
 
 /// 0 to n - 1, in a shape of one long dim.
 ValueId add_places(Graph& graph, std::int64_t n, Dims dims) {
@@ -34,10 +36,14 @@ struct Scan {
   /// So few that a thread for each leaves a GPU idle. Parts of rows that lie beside each other are read in whole lines.
   [[nodiscard]] bool is_of_few_rows() const {
     constexpr std::int64_t least_parts = 4, beside = 32;
-    return n >= least_parts * part && outer * inner < (inner >= beside ? 1 << 17 : 1 << 12);
+    return n >= least_parts * part_of_thread && outer * inner < (inner >= beside ? 1 << 17 : 1 << 12);
   }
   [[nodiscard]] Attributes along(std::int64_t axis) const {
     return {{"axis", axis}, {"exclusive", std::int64_t{is_exclusive}}, {"reverse", std::int64_t{is_reverse}}};
+  }
+  [[nodiscard]] bool is_of_rows(const Graph& graph) const {
+    return inner == 1 && n >= least_of_block && is_float(graph.type(x).dtype) &&
+           graph.type(x).dtype != DType::f64;
   }
   [[nodiscard]] bool is_short() const { return n <= most_terms / n && n * n <= most_terms / (outer * inner); }
 };
@@ -63,13 +69,23 @@ ValueId add_folds(Graph& graph, const Scan& scan) {
 
 ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name);
 
+/// Of [outer, n].
+ValueId add_rows(Graph& graph, const Scan& scan, const std::string& name) {
+  return graph.add(Op::cumsum, {add_reshape(graph, scan.x, {scan.outer, scan.n})}, scan.along(1), name);
+}
+
 /// Sums of parts, added to those of the parts ahead of each.
 ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
+  const bool has_rows = scan.is_of_rows(graph);
+  const std::int64_t part = has_rows ? part_of_block : part_of_thread;
   const std::int64_t count = (scan.n + part - 1) / part, missing = count * part - scan.n;
   const ValueId filled = add_zeros_behind(graph, add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner}),
                                           {scan.outer, count * part, scan.inner});
   const ValueId parts = add_reshape(graph, filled, {scan.outer, count, part, scan.inner});
-  const ValueId within = graph.add(Op::cumsum, {parts}, scan.along(2), name);
+  const Scan of_part = {parts, scan.outer * count, part, 1, scan.is_exclusive, scan.is_reverse};
+  const ValueId within =
+      has_rows ? add_reshape(graph, add_rows(graph, of_part, name), {scan.outer, count, part, scan.inner})
+               : graph.add(Op::cumsum, {parts}, scan.along(2), name);
   const ValueId whole =
       graph.add(Op::reduce_sum, {parts}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}});
   const ValueId others = add_scan(graph, {whole, scan.outer, count, scan.inner, true, scan.is_reverse}, name);
@@ -80,6 +96,8 @@ ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
 }
 
 ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name) {
+  if (scan.is_of_rows(graph))
+    return scan.n <= most_of_block ? add_rows(graph, scan, name) : add_parts(graph, scan, name);
   if (scan.is_short()) return add_folds(graph, scan);
   if (scan.is_of_few_rows()) return add_parts(graph, scan, name);
   const ValueId x = add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner});

@@ -25,6 +25,7 @@ constexpr Normalization normalizations[] = {
     {Op::rms_norm, "rms_norm", "0.f"},
     {Op::softmax, "softmax", "__int_as_float(0xff800000)"},
     {Op::log_softmax, "log_softmax", "__int_as_float(0xff800000)"},
+    {Op::cumsum, "cumsum", "0.f"},
 };
 constexpr Normalization no_normalization = {Op::add, "keep", "0.f"};
 
@@ -122,13 +123,15 @@ int least_threads(const CudaNormProblem& problem) {
 
 Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   const Graph& body = kernel.body;
-  if (kernel.kind != KernelClass::normalization && kernel.kind != KernelClass::pointwise)
+  if (kernel.kind != KernelClass::normalization && kernel.kind != KernelClass::scan &&
+      kernel.kind != KernelClass::pointwise)
     return {{}, "it is neither a normalisation nor pointwise"};
   if (body.outputs.size() != 1) return {{}, "it has several outputs"};
   const bool is_pointwise = kernel.kind == KernelClass::pointwise;
   const Node* node = is_pointwise ? nullptr : &body.node(kernel.anchor);
   const Normalization* row = is_pointwise ? &no_normalization : find_normalization(node->op);
   if (row == nullptr) return {{}, "it is no norm of rows or softmax"};
+  if (!is_pointwise && node->attributes.has("groups")) return {{}, "groups are normalised"};
   const ValueId value = is_pointwise ? body.outputs[0] : node->outputs.at(0);
   const TensorType& type = body.type(value);
   if (type.rank() == 0 || type.layout.channel_block != 0 ||
@@ -146,6 +149,8 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   problem.out = body.type(body.outputs[0]).dtype;
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.scale.of.input = problem.shift.of.input = -1;
+  problem.is_exclusive = row->op == Op::cumsum && node->attributes.integer("exclusive") != 0;
+  problem.is_reverse = row->op == Op::cumsum && node->attributes.integer("reverse") != 0;
   std::string refusal = is_float_storage(problem.out) ? "" : "its result is no float";
   const bool narrow = problem.out != DType::f32;
   CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
@@ -210,10 +215,11 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   result.source.text += fmt::format(
       "constexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
       "VECTOR = {};\n"
-      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\nconstexpr float EPSILON = {:a}f;\n"
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, EXCLUSIVE = {}, REVERSE = {};\n"
+      "constexpr float EPSILON = {:a}f;\n"
       "typedef {} Out;\n",
-      problem.columns, choice.threads, choice.rows, vector, choice.streams,
-      static_cast<float>(problem.epsilon), dtype_name(problem.out));
+      problem.columns, choice.threads, choice.rows, vector, choice.streams, problem.is_exclusive,
+      problem.is_reverse, static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
   result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
   result.source.text += embedded::cuda_rows;

@@ -6,7 +6,8 @@
 //   COLUMNS; Extents, extents_of   extents: the latter has `rows`
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
 //   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
-//   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax or keep, below
+//   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax, cumsum or keep, below
+//   EXCLUSIVE, REVERSE        whether running sums leave out their own column, and run from the last
 //   OUTSIDE                   what columns beyond the row count as
 //   Arguments                 pointers: out, and what is read
 //   load_x(a, row, column, x), finish(a, row, column, x)   VECTOR values of the row; the work on them and their store
@@ -143,6 +144,43 @@ DEVICE void log_softmax(Row& x, int, float2* parts) {
   for (int i = 0; i < ITEMS; i++) {
 #pragma unroll
     for (int j = 0; j < VECTOR; j++) x[i][j] = x[i][j] - found.highest - log;
+  }
+}
+
+/// Running sums: those of a thread's vector, added to what the lanes, the warps and the items ahead of it hold.
+DEVICE void cumsum(Row& x, int thread, float2* parts) {
+  const int lane = thread % LANES, own_warp = thread / 32;
+  float ahead_of_item = 0;
+#pragma unroll
+  for (int n = 0; n < ITEMS; n++) {
+    const int i = REVERSE ? ITEMS - 1 - n : n;
+    float total = 0;
+#pragma unroll
+    for (int m = 0; m < VECTOR; m++) {
+      const int j = REVERSE ? VECTOR - 1 - m : m;
+      const float with_own = total + x[i][j];
+      x[i][j] = EXCLUSIVE ? total : with_own;
+      total = with_own;
+    }
+#pragma unroll
+    for (int step = 1; step < LANES; step *= 2) {
+      const float other =
+          REVERSE ? __shfl_down_sync(~0u, total, step, LANES) : __shfl_up_sync(~0u, total, step, LANES);
+      if (REVERSE ? lane + step < LANES : lane >= step) total += other;
+    }
+    const float next =
+        REVERSE ? __shfl_down_sync(~0u, total, 1, LANES) : __shfl_up_sync(~0u, total, 1, LANES);
+    const float of_warp = __shfl_sync(~0u, total, REVERSE ? 0 : LANES - 1, LANES);
+    float ahead = ahead_of_item + (lane == (REVERSE ? LANES - 1 : 0) ? 0.f : next);
+    const OfWarps warps(make_float2(of_warp, 0.f), parts);
+#pragma unroll
+    for (int w = 0; w < WARPS; w++) {
+      ahead_of_item += warps.all[w].x;
+      if (REVERSE ? w > own_warp : w < own_warp) ahead += warps.all[w].x;
+    }
+    if constexpr (WARPS > 1) __syncthreads();  // before others write there again
+#pragma unroll
+    for (int j = 0; j < VECTOR; j++) x[i][j] += ahead;
   }
 }
 

@@ -17,9 +17,10 @@ struct CudaNormProblem {
   CudaOperand scale, shift;  ///< of.input is -1 where there is none
   DType out = DType::f32;
   std::int64_t rows = 0, columns = 0;
-  std::string function;  ///< layer_norm, rms_norm, softmax, log_softmax, or keep: pointwise work alone
+  std::string function;  ///< layer_norm, rms_norm, softmax, log_softmax, cumsum; keep: pointwise work alone
   std::string outside;   ///< what columns beyond the row count as, in C
   double epsilon = 0;
+  bool is_exclusive = false, is_reverse = false;  ///< running sums
   int out_argument = 0;
   bool is_open = false;  ///< runs give the rows
 };

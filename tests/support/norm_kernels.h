@@ -35,6 +35,10 @@ inline constexpr const char* norm_texts[] = {
     R"(graph g(%a: bf16[3,7,256], %s: bf16[3,1,256], %t: bf16[1,7,256]) { %v: bf16[3,7,256] = layer_norm(%a) {axis=2} %m: bf16[3,7,256] = mul(%v, %s) %r: bf16[3,7,256] = add(%m, %t) return %r })",
     R"(graph g(%a: f32[2,3,5,130], %b: f32[1,3,5,130], %c: f32[1,3,1,1], %d: f32[2,1,5,130]) { %x: f32[2,3,5,130] = add(%a, %b) %v: f32[2,3,5,130] = softmax(%x) {axis=3} %m: f32[2,3,5,130] = mul(%v, %c) %r: f32[2,3,5,130] = add(%m, %d) return %r })",
     R"(graph g(%a: bf16[41,1536], %s: bf16[768], %t: bf16[768]) { %x: bf16[41,768] = slice(%a) {starts=[0,768], sizes=[41,768], steps=[1,1]} %v: bf16[41,768] = layer_norm(%x, %s, %t) {axis=1} return %v })",
+    R"(graph g(%a: f32[5,2050]) { %v: f32[5,2050] = cumsum(%a) {axis=1, exclusive=0, reverse=0} return %v })",
+    R"(graph g(%a: bf16[130,768], %b: bf16[130,768]) { %x: bf16[130,768] = mul(%a, %b) %v: bf16[130,768] = cumsum(%x) {axis=1, exclusive=1, reverse=1} return %v })",
+    R"(graph g(%a: f16[16390,44]) { %v: f16[16390,44] = cumsum(%a) {axis=1, exclusive=0, reverse=1} return %v })",
+    R"(graph g(%a: f32[3,7,1000]) { %v: f32[3,7,1000] = cumsum(%a) {axis=2, exclusive=1, reverse=0} return %v })",
 };
 
 /// Poolings of images with their channels innermost.

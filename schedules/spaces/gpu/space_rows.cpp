@@ -58,7 +58,8 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   for (const Node& node : kernel.body.nodes())
     if (&node != facts.anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
   const TensorType& type = kernel.body.type(facts.anchor->inputs.front());
-  if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor))
+  if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor) ||
+      facts.anchor->attributes.has("groups"))
     return "not the innermost dim alone is folded";
   if (row_extent(kernel, *facts.anchor) < (is_norm(*facts.anchor) ? least_norm : least_row))
     return "the rows are short";
