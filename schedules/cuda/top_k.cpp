@@ -15,26 +15,49 @@ namespace {
 
 constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
 constexpr std::int64_t most_rows = (1LL << 31) - 1;
-constexpr std::int64_t most_shared = 4096;     // numbers of 8 bytes
-constexpr std::int64_t most_bytes = 46 << 10;  // of shared memory that needs no leave
-constexpr std::int64_t search_bytes = 1056;    // of struct Search
+constexpr std::int64_t most_shared = 32 << 10;  // bytes of numbers
+constexpr std::int64_t most_bytes = 46 << 10;   // of shared memory that needs no leave
+constexpr std::int64_t search_bytes = 1056;     // of struct Search
 constexpr int least_threads = 32, most_threads = 1024;
+
+/// What the template knows of elements: their type in C, and their digits of 8 bits; those of 16 bits are alike in the lower
+/// ones of f32.
+struct Element {
+  DType dtype;
+  const char* type;
+  int digits;
+  bool is_float, is_signed;
+};
+constexpr Element elements[] = {
+    {DType::f32, "f32", 4, true, true},         {DType::f16, "f16", 3, true, true},
+    {DType::bf16, "bf16", 2, true, true},       {DType::i64, "long long", 8, false, true},
+    {DType::i32, "int", 4, false, true},        {DType::i16, "short", 2, false, true},
+    {DType::i8, "signed char", 1, false, true}, {DType::u64, "u64", 8, false, false},
+    {DType::u32, "u32", 4, false, false},       {DType::u16, "u16", 2, false, false},
+    {DType::u8, "u8", 1, false, false},
+};
+const Element* find_element(DType dtype) {
+  const auto* found = std::ranges::find(elements, dtype, &Element::dtype);
+  return found == std::end(elements) ? nullptr : found;
+}
+
+/// Of an element with its place.
+std::int64_t number_bytes(const CudaTopKProblem& problem) {
+  return dtype_size(problem.element) == 8 ? 16 : 8;
+}
+std::int64_t most_kept(const CudaTopKProblem& problem) {
+  return most_shared / number_bytes(problem);
+}
 
 /// Sorting all costs less than counting digits first, where little is left out.
 bool sorts_all(const CudaTopKProblem& problem) {
   constexpr std::int64_t few = 256;
   if (problem.k == problem.count) return true;
-  return problem.count <= std::max(few, 4 * problem.k) && problem.count <= most_shared;
+  return problem.count <= std::max(few, 4 * problem.k) && problem.count <= most_kept(problem);
 }
 
 std::int64_t kept_of(const CudaTopKProblem& problem) {
   return sorts_all(problem) ? problem.count : problem.k;
-}
-
-/// Elements of 16 bits are alike in the lower digits of f32.
-int key_digits(DType element) {
-  if (element == DType::bf16) return 2;
-  return element == DType::f16 ? 3 : 4;
 }
 
 /// Threads that a row keeps busy, each with a few elements.
@@ -59,7 +82,8 @@ Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
   const int first = static_cast<int>(body.inputs.size());
   problem.values = first + (body.outputs[0] == node.outputs[0] ? 0 : 1);
   problem.indices = first + (body.outputs[1] == node.outputs[1] ? 1 : 0);
-  if (!is_float_storage(x.dtype)) return {problem, "its elements are no floats"};
+  if (find_element(x.dtype) == nullptr)
+    return {problem, fmt::format("it has no order of {}", dtype_name(x.dtype))};
   if (x.layout.channel_block != 0 || values.layout.channel_block != 0)
     return {problem, "channels lie in blocks"};
   if (problem.x < 0) return {problem, "an operand is computed"};
@@ -70,6 +94,8 @@ Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
   problem.rows = values.element_count() / problem.k;
   if (problem.count > most_extent || problem.inner > most_extent || problem.rows > most_rows)
     return {problem, "the extents are large"};
+  if (number_bytes(problem) > 8 && kept_of(problem) > most_kept(problem))
+    return {problem, "many elements of 64 bits are taken"};
   // A thread for each of many rows beside each other reads whole lines, and takes few steps.
   constexpr std::int64_t many = 1 << 14, beside = 32, few_steps = 1024;
   if (problem.rows >= many && problem.inner >= beside && problem.count * problem.k <= few_steps)
@@ -80,10 +106,11 @@ Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
 std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
   constexpr int well_filled = 256;
   const std::int64_t kept = kept_of(problem), wanted = wanted_threads(problem);
-  const bool is_shared = kept <= most_shared;
+  const bool is_shared = kept <= most_kept(problem);
   std::vector<Rated<CudaTopKChoice>> rated;
   for (int threads = least_threads; threads <= most_threads; threads *= 2) {
-    const std::int64_t bytes = (is_shared ? 8 * kept : 0) + (sorts_all(problem) ? 0 : search_bytes);
+    const std::int64_t bytes =
+        (is_shared ? number_bytes(problem) * kept : 0) + (sorts_all(problem) ? 0 : search_bytes);
     int rows = is_shared ? std::max(1, well_filled / threads) : 1;
     while (rows > 1 && rows * bytes > most_bytes) rows /= 2;
     const double distance = threads > wanted ? static_cast<double>(threads) / static_cast<double>(wanted)
@@ -100,13 +127,16 @@ CudaTemplate make_cuda_top_k(const CudaTopKProblem& problem, const CudaTopKChoic
   launch.entry = fmt::format("top_k_{}_{}of{}", dtype_name(problem.element), problem.k, problem.count);
   result.source.text =
       fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
+  const Element& element = *find_element(problem.element);
   result.source.text += fmt::format(
       "constexpr int COUNT = {}, K = {}, INNER = {}, THREADS = {}, ROWS_OF_BLOCK = {}, KEY_DIGITS = {};\n"
-      "constexpr long long ROWS = {};\nconstexpr bool SORTS_ALL = {}, IS_SHARED = {}, LARGEST = {};\n"
+      "constexpr long long ROWS = {};\nconstexpr bool SORTS_ALL = {}, IS_SHARED = {}, LARGEST = {}, IS_FLOAT "
+      "= {}, "
+      "IS_SIGNED = {};\nstruct Wide {{\n  u64 key;\n  u32 place;\n}};\ntypedef {} Number;\n"
       "typedef {} In;\nstruct Arguments {{\n  In* values;\n  long long* indices;\n  const In* x;\n}};\n{}",
-      problem.count, problem.k, problem.inner, choice.threads, choice.rows, key_digits(problem.element),
-      problem.rows, sorts_all(problem), kept_of(problem) <= most_shared, problem.largest,
-      dtype_name(problem.element), embedded::cuda_top_k);
+      problem.count, problem.k, problem.inner, choice.threads, choice.rows, element.digits, problem.rows,
+      sorts_all(problem), kept_of(problem) <= most_kept(problem), problem.largest, element.is_float,
+      element.is_signed, number_bytes(problem) == 8 ? "u64" : "Wide", element.type, embedded::cuda_top_k);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;

@@ -1,5 +1,5 @@
 // The K first of every row of COUNT elements, in their order: values and indices. An element and its place are one number of 64
-// bits, larger where it comes first, so that no two are alike. Unless all of a row is sorted, its K-th number is found digit by
+// bits, or of 96, larger where it comes first, so that no two are alike. Unless all of a row is sorted, its K-th number is found digit by
 // digit, by counts of 8 bits; what is not below it is kept. What is kept lies in shared memory, or, of long rows, where the indices
 // are written, and is sorted by flips and halvings: pairs beyond the end are left alone, as nothing would move there.
 //
@@ -8,24 +8,79 @@
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
 //   SORTS_ALL, IS_SHARED      is a row sorted whole; does what is kept lie in shared memory
 //   LARGEST, KEY_DIGITS       are the largest first; digits of an element that are not alike
+//   IS_FLOAT, IS_SIGNED       what elements are
+//   Number                    u64, or Wide: of elements of 64 bits, which are kept in shared memory
 //   In; Arguments: pointers values, indices, x
 
+constexpr int KEY_BITS = sizeof(Number) == 8 ? 32 : 64, NUMBER_BITS = KEY_BITS + 32;
 constexpr int KEPT = SORTS_ALL ? COUNT : K, DIGIT = 8, DIGITS = 1 << DIGIT, LANES = 32;
 constexpr int PLACE_DIGITS = COUNT <= 1 << 8 ? 1 : COUNT <= 1 << 16 ? 2 : COUNT <= 1 << 24 ? 3 : 4;
 
 struct Search {
   int counts[DIGITS];
-  u64 known;  // the K-th number's digits so far
+  Number known;  // the K-th number's digits so far
   int left, taken, is_found;
 };
 
+// What is asked of numbers: the larger comes first.
+DEVICE void set_number(u64& n, u64 key, u32 place) {
+  n = key << 32 | place;
+}
+DEVICE void set_number(Wide& n, u64 key, u32 place) {
+  n = {key, place};
+}
+DEVICE bool is_less(u64 a, u64 b) {
+  return a < b;
+}
+DEVICE bool is_less(Wide a, Wide b) {
+  return a.key != b.key ? a.key < b.key : a.place < b.place;
+}
+DEVICE u32 low_part(u64 n) {
+  return (u32)n;
+}
+DEVICE u32 low_part(Wide n) {
+  return n.place;
+}
+DEVICE int digit_at(u64 n, int shift) {
+  return (int)(n >> shift) & (DIGITS - 1);
+}
+DEVICE int digit_at(Wide n, int shift) {
+  return (int)(shift < 32 ? n.place >> shift : (u32)(n.key >> (shift - 32))) & (DIGITS - 1);
+}
+DEVICE void set_bits(u64& n, u32 bits, int shift) {
+  n |= (u64)bits << shift;
+}
+DEVICE void set_bits(Wide& n, u32 bits, int shift) {
+  if (shift < 32) n.place |= bits << shift;
+  else n.key |= (u64)bits << (shift - 32);
+}
+/// Do they share the digits above that at `shift`? REQUIRES that it is not the first.
+DEVICE bool share_above(u64 a, u64 b, int shift) {
+  return ((a ^ b) >> shift >> DIGIT) == 0;
+}
+DEVICE bool share_above(Wide a, Wide b, int shift) {
+  if (shift >= 32) return ((a.key ^ b.key) >> (shift - 32) >> DIGIT) == 0;
+  return a.key == b.key && ((a.place ^ b.place) >> shift >> DIGIT) == 0;
+}
+
 /// NaN is the largest, and zeros are alike.
-DEVICE u64 number_of(const In* row, int place) {
-  const float x = to_float(row[(long long)place * INNER]);
-  const u32 bits = x == 0.f ? 0 : __float_as_uint(x);
-  u32 key = x != x ? ~0u : (bits >> 31) != 0 ? ~bits : bits | 1u << 31;
-  if (!LARGEST) key = ~key;
-  return (u64)(key & ~0u << (32 - KEY_DIGITS * DIGIT)) << 32 | ~(u32)place;
+template <class T>
+DEVICE u64 key_of(T x) {
+  if constexpr (IS_FLOAT) {
+    const float v = to_float(x);
+    const u32 bits = v == 0.f ? 0 : __float_as_uint(v);
+    return v != v ? ~0u : (bits >> 31) != 0 ? ~bits : bits | 1u << 31;
+  } else {
+    const u64 sign = IS_SIGNED ? 1ull << 63 : 0;
+    return (((u64)x << (64 - 8 * sizeof(T))) ^ sign) >> (64 - KEY_BITS);
+  }
+}
+DEVICE Number number_of(const In* row, int place) {
+  constexpr u64 used = (~0ull << (KEY_BITS - KEY_DIGITS * DIGIT)) & ~0ull >> (64 - KEY_BITS);
+  const u64 key = key_of(row[(long long)place * INNER]);
+  Number number;
+  set_number(number, (LARGEST ? key : ~key) & used, ~(u32)place);
+  return number;
 }
 
 /// Lets the digit at `shift` of the K-th number be known; a warp does.
@@ -49,7 +104,7 @@ DEVICE void find_digit(Search& search, int shift, int lane) {
       before += count;
       continue;
     }
-    search.known |= (u64)digit << shift;
+    set_bits(search.known, digit, shift);
     search.left = left - before;
     search.is_found = count == left - before;
     return;
@@ -58,13 +113,12 @@ DEVICE void find_digit(Search& search, int shift, int lane) {
 
 /// Counts a digit of the numbers that share those above it.
 DEVICE void count_digit(Search& search, const In* row, int shift, int thread, int lane) {
-  const u64 known = search.known;
+  const Number known = search.known;
   for (int first = 0; first < COUNT; first += THREADS) {
     const int place = first + thread;
-    const u64 number = place < COUNT ? number_of(row, place) : 0;
-    const bool counts =
-        place < COUNT && (shift == 64 - DIGIT || (number >> shift >> DIGIT) == (known >> shift >> DIGIT));
-    const int digit = (int)(number >> shift) & (DIGITS - 1);
+    const Number number = place < COUNT ? number_of(row, place) : Number{};
+    const bool counts = place < COUNT && (shift == NUMBER_BITS - DIGIT || share_above(number, known, shift));
+    const int digit = digit_at(number, shift);
     const unsigned alike = __match_any_sync(~0u, counts ? digit : DIGITS);
     if (counts && lane == __ffs(alike) - 1) atomicAdd(&search.counts[digit], __popc(alike));
   }
@@ -82,28 +136,28 @@ DEVICE bool step_search(Search& search, const In* row, int shift, int thread, in
 }
 
 template <int STRIDE>
-DEVICE void keep(Search& search, const In* row, u64* kept, int thread, int lane) {
+DEVICE void keep(Search& search, const In* row, Number* kept, int thread, int lane) {
   if (SORTS_ALL) {
     for (int place = thread; place < COUNT; place += THREADS)
       kept[(long long)place * STRIDE] = number_of(row, place);
     __syncthreads();
     return;
   }
-  if (thread == 0) search.known = 0, search.left = K, search.taken = 0, search.is_found = 0;
-  int shift = 64 - DIGIT;
+  if (thread == 0) search.known = Number{}, search.left = K, search.taken = 0, search.is_found = 0;
+  int shift = NUMBER_BITS - DIGIT;
   bool done = false;
   for (int i = 0; i < KEY_DIGITS && !done; i++, shift -= DIGIT)
     done = step_search(search, row, shift, thread, lane);
   if (!done) {
     shift = PLACE_DIGITS * DIGIT - DIGIT;
-    if (thread == 0 && PLACE_DIGITS < 4) search.known |= ~0u << (PLACE_DIGITS * DIGIT % 32);
+    if (thread == 0 && PLACE_DIGITS < 4) set_bits(search.known, ~0u << (PLACE_DIGITS * DIGIT % 32), 0);
   }
   for (int i = 0; i < PLACE_DIGITS && !done; i++, shift -= DIGIT)
     done = step_search(search, row, shift, thread, lane);
-  const u64 least = search.known;
+  const Number least = search.known;
   for (int place = thread; place < COUNT; place += THREADS) {
-    const u64 number = number_of(row, place);
-    if (number >= least) {
+    const Number number = number_of(row, place);
+    if (!is_less(number, least)) {
       const int at = atomicAdd(&search.taken, 1);
       if (at < K) kept[(long long)at * STRIDE] = number;
     }
@@ -112,15 +166,15 @@ DEVICE void keep(Search& search, const In* row, u64* kept, int thread, int lane)
 }
 
 template <int STRIDE>
-DEVICE void order_pair(u64* kept, int a, int b) {
+DEVICE void order_pair(Number* kept, int a, int b) {
   if (b >= KEPT) return;
-  u64 &first = kept[(long long)a * STRIDE], &second = kept[(long long)b * STRIDE];
-  const u64 x = first, y = second;
-  if (x < y) first = y, second = x;
+  Number &first = kept[(long long)a * STRIDE], &second = kept[(long long)b * STRIDE];
+  const Number x = first, y = second;
+  if (is_less(x, y)) first = y, second = x;
 }
 
 template <int STRIDE>
-DEVICE void sort_kept(u64* kept, int thread) {
+DEVICE void sort_kept(Number* kept, int thread) {
   int half = 1, pairs = 1;
   while (2 * pairs < KEPT) pairs *= 2;
   for (; half < KEPT; half *= 2) {
@@ -140,13 +194,13 @@ DEVICE void sort_kept(u64* kept, int thread) {
 }
 
 template <int STRIDE>
-DEVICE void take(Search& search, const Arguments& arguments, const In* row, u64* kept, long long out,
+DEVICE void take(Search& search, const Arguments& arguments, const In* row, Number* kept, long long out,
                  bool writes, int thread, int lane) {
   keep<STRIDE>(search, row, kept, thread, lane);
   sort_kept<STRIDE>(kept, thread);
   for (int i = thread; i < K; i += THREADS) {
     if (!writes) continue;
-    const u32 place = ~(u32)kept[(long long)i * STRIDE];
+    const u32 place = ~low_part(kept[(long long)i * STRIDE]);
     arguments.values[out + (long long)i * INNER] = row[(long long)place * INNER];
     arguments.indices[out + (long long)i * INNER] = place;
   }
@@ -154,7 +208,7 @@ DEVICE void take(Search& search, const Arguments& arguments, const In* row, u64*
 
 extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
   __shared__ Search searches[SORTS_ALL ? 1 : ROWS_OF_BLOCK];
-  __shared__ u64 shared[IS_SHARED ? ROWS_OF_BLOCK : 1][IS_SHARED ? KEPT : 1];
+  __shared__ Number shared[IS_SHARED ? ROWS_OF_BLOCK : 1][IS_SHARED ? KEPT : 1];
   allow_next_kernel();
   const int own = threadIdx.x / THREADS, thread = threadIdx.x % THREADS, lane = threadIdx.x % LANES;
   const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + own,
@@ -166,5 +220,5 @@ extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(cons
   if constexpr (IS_SHARED)
     take<1>(search, arguments, row, shared[own], out, wanted < ROWS, thread, lane);
   else
-    take<INNER>(search, arguments, row, (u64*)arguments.indices + out, out, true, thread, lane);
+    take<INNER>(search, arguments, row, (Number*)(arguments.indices + out), out, true, thread, lane);
 }

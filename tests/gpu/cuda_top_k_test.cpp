@@ -1,3 +1,4 @@
+#include "schedules/cuda/operands.h"
 #include "schedules/cuda/top_k.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
@@ -8,6 +9,22 @@
 
 namespace sylvite {
 namespace {
+
+/// Whole numbers of all digits of their type, or few that are `alike`.
+std::vector<Tensor> whole_inputs(const Kernel& kernel, bool alike) {
+  const TensorType& type = kernel.body.type(kernel.body.inputs[0]);
+  std::mt19937_64 random(5);
+  Tensor x(type.dtype, type.dims());
+  const auto beyond = static_cast<unsigned>(64 - 8 * dtype_size(type.dtype));
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    const std::uint64_t bits = random();
+    const bool is_signed = type.dtype != DType::u8;
+    const std::int64_t any =
+        is_signed ? static_cast<std::int64_t>(bits) >> beyond : static_cast<std::int64_t>(bits >> beyond);
+    x.set_int64(i, alike ? static_cast<std::int64_t>(bits % 9) - (is_signed ? 4 : 0) : any);
+  }
+  return {x};
+}
 
 /// Numbers of which many are alike, with NaN, infinities and zeros of both signs among them.
 std::vector<Tensor> alike_inputs(const Kernel& kernel) {
@@ -26,7 +43,11 @@ TEST_P(GpuCudaTopK, IsTheInterpreters) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaTopKProblem> reading = read_cuda_top_k(kernel);
   ASSERT_EQ(reading.refusal, "");
-  for (const std::vector<Tensor>& inputs : {normal_inputs(kernel, 3), alike_inputs(kernel)}) {
+  const bool is_float = is_float_storage(reading.problem.element);
+  for (const bool alike : {false, true}) {
+    const std::vector<Tensor> inputs = !is_float ? whole_inputs(kernel, alike)
+                                       : alike   ? alike_inputs(kernel)
+                                                 : normal_inputs(kernel, 3);
     const std::vector<Tensor> references = interpret(kernel.body, inputs);
     for (const CudaTopKChoice& choice : cuda_top_k_choices(reading.problem)) {
       const std::vector<Tensor> results =

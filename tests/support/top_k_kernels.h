@@ -14,6 +14,10 @@ inline constexpr const char* top_k_texts[] = {
     R"(graph g(%a: bf16[2,9000,2]) { %v: bf16[2,9000,2], %i: i64[2,9000,2] = top_k(%a) {axis=1, k=9000} return %v, %i })",
     R"(graph g(%a: f32[2,20000]) { %v: f32[2,6000], %i: i64[2,6000] = top_k(%a) {axis=1, k=6000} return %v, %i })",
     R"(graph g(%a: f32[300,257]) { %v: f32[300,1], %i: i64[300,1] = top_k(%a) {axis=1, k=1, largest=0} return %v, %i })",
+    R"(graph g(%a: i64[3,70000]) { %v: i64[3,40], %i: i64[3,40] = top_k(%a) {axis=1, k=40} return %v, %i })",
+    R"(graph g(%a: i64[6,40,2]) { %v: i64[6,3,2], %i: i64[6,3,2] = top_k(%a) {axis=1, k=3, largest=0} return %v, %i })",
+    R"(graph g(%a: i32[5,3000]) { %v: i32[5,700], %i: i64[5,700] = top_k(%a) {axis=1, k=700} return %v, %i })",
+    R"(graph g(%a: u8[4,9000]) { %v: u8[4,5000], %i: i64[4,5000] = top_k(%a) {axis=1, k=5000, largest=0} return %v, %i })",
 };
 
 }  // namespace sylvite
