@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
 
@@ -21,14 +23,17 @@ std::vector<Candidate> proposals(DType dtype) {
 }
 
 TEST(TuneState, LoopsAreNotTriedForProductsThatTensorCoresMake) {
-  const std::vector<Candidate> on_tensor_cores = proposals(DType::bf16);
-  EXPECT_FALSE(on_tensor_cores.empty());
-  for (const Candidate& candidate : on_tensor_cores)
-    EXPECT_TRUE(candidate.form.name == "cuda_matmul" || candidate.form.name == "cuda_warps_matmul")
-        << candidate.form.name;
-  const std::vector<Candidate> loops = proposals(DType::f32);
+  const auto is_on_tensor_cores = [](const Candidate& candidate) {
+    return candidate.form.name == "cuda_matmul" || candidate.form.name == "cuda_warps_matmul";
+  };
+  for (const DType dtype : {DType::bf16, DType::f32}) {
+    const std::vector<Candidate> tried = proposals(dtype);
+    EXPECT_FALSE(tried.empty());
+    EXPECT_TRUE(std::ranges::all_of(tried, is_on_tensor_cores));
+  }
+  const std::vector<Candidate> loops = proposals(DType::f64);
   EXPECT_FALSE(loops.empty());
-  for (const Candidate& candidate : loops) EXPECT_NE(candidate.form.name, "cuda_matmul");
+  EXPECT_TRUE(std::ranges::none_of(loops, is_on_tensor_cores));
 }
 
 }  // namespace
