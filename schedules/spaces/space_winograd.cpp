@@ -280,7 +280,7 @@ Candidate Winograd::at(const Numbers& point) const {
   write_products(writer, name, out, levels, tiling, point.unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
   if (room.is_open) {
-    write_few_edges(writer, name + "_tiles", {"t2"});
+    write_few_edges(writer, name + "_tiles", {"t1", "t2"});
     write_few_edges(writer, out, {"l", tiling.input_first ? levels.products : levels.input});
   }
   if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
