@@ -118,13 +118,15 @@ void zip_map(ImportContext& c) {
   c.output(x);
 }
 
-void dict_vectorizer(ImportContext&) {
+/// DictVectorizer and CastMap.
+void takes_a_map(ImportContext&) {
   throw UnsupportedError(
       "the input is a map, and maps are not supported: give the model their values as a tensor");
 }
 
 const OnnxOp rows[] = {
-    {"DictVectorizer", 1, dict_vectorizer, domain},
+    {"CastMap", 1, takes_a_map, domain},
+    {"DictVectorizer", 1, takes_a_map, domain},
     {"FeatureVectorizer", 1, feature_vectorizer, domain},
     {"Imputer", 1, imputer, domain},
     {"Normalizer", 1, normalizer, domain},

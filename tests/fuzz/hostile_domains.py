@@ -146,6 +146,7 @@ def add_ml_cases():
     bad("imputer_without_values", "Imputer")
     bad("one_hot_huge", "OneHotEncoder", inputs=[info("x", (1 << 20, 1 << 10), TensorProto.INT64)], cats_int64s=list(range(9999)))
     bad("zip_map_labels", "ZipMap", classlabels_int64s=[0])
+    bad("cast_map", "CastMap", map_form="SPARSE", max_map=-1)
     bad("dict_vectorizer", "DictVectorizer", int64_vocabulary=[1])
 
 

@@ -161,7 +161,9 @@ TEST(OtherDomainsTest, RefusesByNameWhatItDoesNotServe) {
 }
 
 TEST(OtherDomainsTest, RefusesMapsAndUnknownTransforms) {
-  EXPECT_THAT(OneNode("ai.onnx.ml", "DictVectorizer", {"x"}).input("x", {1, 2}).refusal(), HasSubstr("maps"));
+  for (const char* type : {"CastMap", "DictVectorizer"})
+    EXPECT_THAT(OneNode("ai.onnx.ml", type, {"x"}).input("x", {1, 2}).refusal(),
+                HasSubstr("maps are not supported: give the model their values as a tensor"));
   OneNode linear("ai.onnx.ml", "LinearRegressor", {"x"});
   onnx::AttributeProto& weights = *linear.node().add_attribute();
   weights.set_name("coefficients");
