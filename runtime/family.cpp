@@ -246,7 +246,7 @@ void Family::Rep::end_ahead() {
 
 /// In a child made by fork, what the thread was at is in no known state, and stays; sizes have kernels of their own.
 void Family::Rep::leave_parent() {
-  static_cast<void>(ahead.release());  // it has the others, too
+  [[maybe_unused]] const Ahead* const left = ahead.release();  // it has the others, too
   known = std::make_shared<KnownKernels>();
   model.menu = nullptr;
   model.plans = nullptr;

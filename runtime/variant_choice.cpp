@@ -132,6 +132,7 @@ std::vector<ChosenVariant> choose_variants(const std::vector<VariedKernel>& kern
   }
   const std::vector<std::vector<double>> weights = weights_of(kernels, costs, plans);
   std::vector<std::size_t> counts;
+  counts.reserve(kernels.size());
   for (const VariedKernel& kernel : kernels) counts.push_back(kernel.variants.size());
   std::vector<ChosenVariant> chosen;
   while (chosen.size() < most && !is_over()) {
