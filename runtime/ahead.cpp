@@ -88,7 +88,7 @@ bool Ahead::is_wanted(Kind kind) const {
     case Kind::plan:
       return planning_ < budget_;
     case Kind::choice:
-      return most_ > 0 && model_.menu->may_vary();
+      return most_ > 0 && !model_.setup->machine.gpu;
     case Kind::variant:
       return left_ > 0;
   }
@@ -134,8 +134,8 @@ void Ahead::make_plan(const Sizes& sizes) {
 /// Of kernels that are open, for what the plans have of them.
 void Ahead::choose_variants(const std::stop_token& stop) {
   const Machine& machine = model_.setup->machine;
-  if (machine.gpu) return;
   std::unique_lock turn = own_turn();
+  if (!model_.menu->may_vary()) return;
   const std::vector<VariedKernel> kernels = model_.menu->cases_in(plans_, machine);
   turn.unlock();
   left_ = std::max(left_, most_ / 2);

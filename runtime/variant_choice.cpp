@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -13,13 +14,6 @@
 
 namespace sylvite {
 namespace {
-
-/// A heuristic's choice.
-struct Choice {
-  std::string space;
-  Point point;
-  auto operator<=>(const Choice&) const = default;
-};
 
 std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine) {
   std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
@@ -79,7 +73,7 @@ class Costs {
  private:
   void add(const Kernel& open) {
     const std::optional<BoundSpace> own = first_space(open, machine_);
-    if (!own || !known_.insert({Choice{own->name, own->heuristic}, 0}).second) return;
+    if (!own || !known_.emplace(own->name, own->heuristic).second) return;
     Candidate candidate{open, {}};
     for (const std::optional<BoundSpace>& space : spaces_) {
       const bool is_alike =
@@ -94,7 +88,7 @@ class Costs {
   std::vector<std::optional<BoundSpace>> spaces_;  ///< per case
   std::vector<double> fixed_;                      ///< what a kernel for its sizes alone takes
   std::vector<double> now_;                        ///< what the best of those that are taken does
-  std::map<Choice, int> known_;
+  std::set<std::pair<std::string, Point>> known_;  ///< choices of heuristics, each of a space
   std::vector<Candidate> candidates_;
 };
 
