@@ -56,6 +56,11 @@ constexpr auto names_of(FirstAnswer) {
   return std::to_array<std::string_view>({"auto", "best", "fast"});
 }
 
+enum class Specialize { off, lazy };
+constexpr auto names_of(Specialize) {
+  return std::to_array<std::string_view>({"off", "lazy"});
+}
+
 enum class LogLevel { debug, info, warning, error, off };
 constexpr auto names_of(LogLevel) {
   return std::to_array<std::string_view>({"debug", "info", "warning", "error", "off"});
@@ -87,6 +92,7 @@ struct CompileConfig {
   std::int64_t sizes_kept = 0;
   AutoOff open_kernels{};
   AutoOff kernels_ahead{};
+  Specialize specialize{};
   FirstAnswer first_answer{};
   std::string frozen;  ///< a lock file; "": none
   bool cache_enabled = false;

@@ -173,6 +173,10 @@ constexpr Knob knobs[] = {
         "with ranges in import.dims: kernels that other sizes of these ranges need, as many again as those "
         "of the first or 12 at "
         "most, are compiled beside runs (auto), or when a run first needs them (off)"),
+    knob<&CompileConfig::specialize>("compile.specialize", "off", "",
+                                     "with ranges in import.dims, in programs: sizes that runs often have "
+                                     "get kernels for them alone, compiled beside runs "
+                                     "(lazy), or none do (off)"),
     knob<&CompileConfig::first_answer>(
         "compile.first_answer", "auto", "first-answer",
         "fast: while kernels are compiled, runs are answered by evaluating "

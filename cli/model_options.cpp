@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/words.h"
 #include "cli/inputs.h"
+#include "runtime/hinted_sizes.h"
 
 namespace sylvite {
 namespace {

@@ -7,6 +7,7 @@
 #include "cli/model_options.h"
 #include "cli/timing.h"
 #include "cli/verb.h"
+#include "runtime/hinted_sizes.h"
 #include "runtime/lock.h"
 
 namespace sylvite {

@@ -3,6 +3,7 @@
 #include "base/words.h"
 #include "cli/model_options.h"
 #include "cli/verb.h"
+#include "runtime/hinted_sizes.h"
 #include "runtime/lock.h"
 
 namespace sylvite {

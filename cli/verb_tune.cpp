@@ -11,6 +11,7 @@
 #include "cli/verb.h"
 #include "lowering/plan/plan_loops.h"
 #include "runtime/build.h"
+#include "runtime/hinted_sizes.h"
 #include "runtime/lock.h"
 #include "runtime/report.h"
 #include "schedules/space.h"

@@ -14,6 +14,7 @@
 #include "runtime/build.h"
 #include "runtime/equal_weights.h"
 #include "runtime/evaluated.h"
+#include "runtime/hot_sizes.h"
 #include "runtime/input_sizes.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/report.h"
@@ -25,6 +26,7 @@ struct Member {
   Built built;
   std::int64_t last_used = 0;
   bool is_provisional = false;  ///< made while kernels were compiled ahead: there may be better ones
+  Uses uses = {};
 };
 
 /// Kernels for other sizes, compiled while the model runs.
@@ -66,6 +68,9 @@ struct Family::Rep {
   void leave_parent();
   void renew(const Sizes& sizes);
   void take_behind();
+  void note_run();
+  void specialize();
+  void take_specialized();
   [[nodiscard]] const Sizes& with_length(const Sizes& read);
 
   OpenModel model;  ///< without a file when the family is one program
@@ -77,6 +82,7 @@ struct Family::Rep {
   std::shared_ptr<KnownKernels> known = std::make_shared<KnownKernels>();
   std::unique_ptr<Ahead> ahead;  ///< until it is done
   std::unique_ptr<Background<Behind>> behind;
+  std::optional<HotSizes> hot;  ///< where sizes may get kernels for them alone
   Member* latest = nullptr;
   Sizes latest_sizes;
   std::int64_t clock = 0;
@@ -262,6 +268,8 @@ void Family::compile_ahead(const std::stop_token& stop) {
 }
 
 void Family::start_ahead() {
+  const Setup& setup = *rep_->model.setup;
+  if (rep_->model.menu != nullptr && setup.config.specialize == Specialize::lazy) rep_->hot.emplace();
   rep_->begin_ahead() ? rep_->ahead->start() : rep_->end_variants();
 }
 
@@ -299,9 +307,52 @@ void Family::Rep::renew(const Sizes& sizes) {
     (void)add_known(quiet, sizes);
 }
 
+/// The latest program is about to run.
+void Family::Rep::note_run() {
+  constexpr double least = 1;  // seconds, where objects were in the cache
+  if (ahead == nullptr && hot->note_run(latest->uses, std::max(least, report.compile_seconds))) specialize();
+}
+
+/// Kernels for the latest sizes alone are compiled behind runs, where others serve them.
+void Family::Rep::specialize() {
+  latest->uses.is_decided = true;
+  const OpenModel quiet = quiet_model();
+  std::optional<Imported> known = bind_known_sizes(quiet, latest_sizes);
+  Imported imported = known ? *std::move(known) : bind_sizes(quiet, latest_sizes);
+  if (imported.for_sizes == nullptr) return;
+  imported.plan = with_known_weights(std::exchange(imported.for_sizes, nullptr));
+  Chosen chosen = choose_known(imported);
+  log_line(LogLevel::info, "sizes: kernels for {} alone are compiled behind runs",
+           describe(model.parsed.sizes, latest_sizes));
+  hot->compile(std::move(imported), std::move(chosen));
+}
+
+/// Programs of sizes whose kernels were compiled for them alone take the place of those that are there.
+void Family::Rep::take_specialized() {
+  std::optional<Specialized> made = hot->take();
+  if (!made || !members.contains(made->imported.sizes)) return;
+  Relatives others = relatives();
+  if (made->donor) others.programs.push_back(&*made->donor);
+  try {
+    keep(made->imported.sizes, build_program(made->imported, std::move(made->chosen), others));
+    latest->uses.is_decided = true;
+    ++report.specialized;
+  } catch (const Error& error) {
+    log_line(LogLevel::info, "sizes: no kernels for them alone: {}", error.what());
+  }
+}
+
 /// nullptr where there is none.
 Built* Family::find(const Sizes& sizes) {
   if (rep_->ahead != nullptr && rep_->ahead->is_done()) rep_->end_ahead();
+  if (!rep_->hot) return find_member(sizes);
+  rep_->take_specialized();
+  Built* const found = find_member(sizes);
+  if (found != nullptr) rep_->note_run();
+  return found;
+}
+
+Built* Family::find_member(const Sizes& sizes) {
   const auto is_final = [&] { return !rep_->latest->is_provisional || rep_->ahead != nullptr; };
   if (rep_->latest != nullptr && sizes == rep_->latest_sizes && is_final()) return &rep_->latest->built;
   const auto found = rep_->members.find(sizes);
@@ -341,6 +392,10 @@ void Family::wait() {
     const Turn turn(*rep_);
     rep_->take_behind();
   }
+  if (rep_->hot) {
+    rep_->hot->wait();
+    rep_->take_specialized();
+  }
   if (rep_->ahead == nullptr || !rep_->ahead->is_mine()) return;
   rep_->ahead->wait();
   rep_->end_ahead();
@@ -348,11 +403,13 @@ void Family::wait() {
 
 bool Family::is_compiling() const {
   const bool is_behind = rep_->behind != nullptr && !rep_->behind->is_ready();
+  if (rep_->hot && rep_->hot->is_compiling()) return true;
   return is_behind || (rep_->ahead != nullptr && rep_->ahead->is_mine() && !rep_->ahead->is_done());
 }
 
 void Family::stop_compiling() {
   rep_->behind.reset();
+  rep_->hot.reset();
   rep_->ahead.reset();
 }
 
@@ -431,42 +488,6 @@ std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& 
 
 Chosen choose_known(const Imported& imported) {
   return choose_candidates(imported);
-}
-
-void at_hinted_sizes(const OpenModel& model,
-                     const std::function<double(const OpenModel&, const Sizes&)>& visit) {
-  const std::vector<Sizes> all = hinted_sizes(model.parsed.sizes, model.setup->config.sizes_kept);
-  double budget = model.setup->config.tune_budget.count();
-  OpenModel limited = model;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    limited.setup = with_budget(model.setup, budget / static_cast<double>(all.size() - i));
-    budget -= visit(limited, all[i]);
-  }
-}
-
-namespace {
-
-Family build_hinted(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
-  Family family(model);
-  at_hinted_sizes(model, [&](const OpenModel& limited, const Sizes& sizes) {
-    return family.add(bind_sizes(limited, sizes), choose, stop).report.tune_seconds;
-  });
-  (void)family.at(first_sizes(model.parsed.sizes));  // what the next run most likely needs
-  return family;
-}
-
-}  // namespace
-
-Family build_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
-  Family family = build_hinted(model, choose, stop);
-  family.compile_ahead(stop);
-  return family;
-}
-
-Family start_family(const OpenModel& model, const Chooser& choose, const std::stop_token& stop) {
-  Family family = build_hinted(model, choose, stop);
-  family.start_ahead();
-  return family;
 }
 
 }  // namespace sylvite

@@ -36,7 +36,8 @@ class Family {
   /// were given and compile.kernels_ahead does not say otherwise, and learns plans. After that, kernels of further programs are those
   /// that are compiled, wherever these serve. REQUIRES a program.
   void compile_ahead(const std::stop_token& stop = {});
-  /// The same in a thread of low priority, beside runs.
+  /// The same in a thread of low priority, beside runs; from then on sizes that are run often may get kernels for them alone
+  /// (compile.specialize).
   void start_ahead();
   /// The program for these sizes. One that is missing is built now: stored winners where there are any, else
   /// heuristics; nothing is measured.
@@ -69,6 +70,7 @@ class Family {
 
  private:
   [[nodiscard]] Built* find(const Sizes& sizes);
+  [[nodiscard]] Built* find_member(const Sizes& sizes);
   [[nodiscard]] Built* compiled_at(const Sizes& sizes);
 
   struct Rep;
@@ -80,18 +82,5 @@ class Family {
 [[nodiscard]] std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup);
 /// A Chooser of stored winners where there are any, else heuristics, with such settings.
 [[nodiscard]] Chosen choose_known(const Imported& imported);
-
-/// Every combination of sizes to be fast at, the first of each symbol first. `visit` gets the model with its share of
-/// what is left of the time to tune, and returns what it used, in seconds. Throws UsageError for more combinations
-/// than compile.sizes_kept.
-void at_hinted_sizes(const OpenModel& model,
-                     const std::function<double(const OpenModel&, const Sizes&)>& visit);
-
-/// A program for every combination of sizes to be fast at, and kernels for others; `stop` as for build_program.
-[[nodiscard]] Family build_family(const OpenModel& model, const Chooser& choose,
-                                  const std::stop_token& stop = {});
-/// The same, but kernels for others are compiled beside runs.
-[[nodiscard]] Family start_family(const OpenModel& model, const Chooser& choose,
-                                  const std::stop_token& stop = {});
 
 }  // namespace sylvite

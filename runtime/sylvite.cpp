@@ -12,6 +12,7 @@
 #include "frontend/quick/quick.h"
 #include "runtime/build.h"
 #include "runtime/compiled_model.h"
+#include "runtime/hinted_sizes.h"
 #include "runtime/state_file.h"
 
 namespace sylvite {

@@ -39,8 +39,9 @@ struct CompileOptions {
 struct CompileReport {
   int programs =
       1;  ///< made: one for each combination of sizes that was met, and again when it had been forgotten
-  int sizes = 1;    ///< combinations of sizes that were met
-  int kernels = 0;  ///< launches in the program
+  int sizes = 1;        ///< combinations of sizes that were met
+  int specialized = 0;  ///< of them, those that got kernels for them alone (compile.specialize)
+  int kernels = 0;      ///< launches in the program
   int unique_kernels = 0;
   int trials = 0;             ///< measurements made now
   int compiled = 0;           ///< objects compiled now, trials included

@@ -61,6 +61,7 @@ Ref report_object(const CompileReport& report) {
   const auto number = [&](const char* name, auto value) { add(name, Ref::own(number_object(value))); };
   number("programs", report.programs);
   number("sizes", report.sizes);
+  number("specialized", report.specialized);
   number("kernels", report.kernels);
   number("unique_kernels", report.unique_kernels);
   number("trials", report.trials);

@@ -9,6 +9,7 @@
 
 #include <random>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "frontend/graph/interpreter.h"
@@ -191,6 +192,27 @@ TEST_F(FamilyTest, RunsDoNotWaitForWhatIsCompiledAhead) {
   EXPECT_GT(ahead, at_load);
   for (const auto& [batch, sequence] : sizes) expect_right(model, batch, sequence);
   EXPECT_EQ(model.report().compiled, ahead);
+}
+
+/// Where compile.specialize says so.
+TEST_F(FamilyTest, SizesThatRunOftenGetKernelsForThemAlone) {
+  for (const auto& [specialize, expected] : {std::pair("lazy", 1), {"off", 0}}) {
+    CompiledModel model = compiled("batch=1..8,sequence=1..64@16",
+                                   {{"compile.specialize", specialize}, {"cache.enabled", "off"}});
+    model.wait();
+    const int compiled = model.report().compiled;
+    const double enough = steady_seconds() + 1.5 * std::max(1.0, model.report().compile_seconds);
+    const std::vector<Tensor> inputs = inputs_at(3, 17);
+    while (steady_seconds() < enough) (void)model.run(inputs);
+    model.wait();
+    EXPECT_EQ(model.report().specialized, expected);
+    EXPECT_EQ(model.report().compiled > compiled, expected > 0);
+    const int programs = model.report().programs;
+    EXPECT_EQ(programs, 2 + expected);
+    for (const auto& [batch, sequence] : {std::pair(3, 17), {1, 16}, {3, 17}})
+      expect_right(model, batch, sequence);
+    EXPECT_EQ(model.report().programs, programs) << "it is kept";
+  }
 }
 
 /// What is compiled ahead is not there, and is compiled once it is needed.
