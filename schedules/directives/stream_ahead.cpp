@@ -129,9 +129,30 @@ struct Nest {
   std::vector<const For*> steps;    ///< they go through the slab
   std::int64_t length = 1;          ///< iterations of all steps
   Expr step = 0;                    ///< which of them runs
-  std::int64_t rounds = 1;          ///< passes through the same slab
+  Expr rounds = 1;                  ///< passes through the same slab
   Expr round = 0;                   ///< how many passes are over
   std::optional<std::string> next;  ///< the loop that goes on to the next slab
+};
+
+/// Which passes through a slab fetch parts of the next one: as many as there are or, where only a run tells that, the greatest power
+/// of two that is not more, so that steps need no division.
+struct Parts {
+  explicit Parts(const Nest& nest) : round(nest.round) {
+    if (const auto known_rounds = known(nest.rounds)) {
+      rounds = *known_rounds;
+      return;
+    }
+    shift = 31 - Halide::cast<int>(Halide::count_leading_zeros(Halide::max(nest.rounds, 1)));
+    round = Halide::min(round, (Expr(1) << shift) - 1);
+  }
+  /// The part of `all` passes that one pass has.
+  [[nodiscard]] Expr of(const Expr& all) const {
+    return shift.defined() ? all >> shift : all / static_cast<int>(rounds);
+  }
+
+  std::int64_t rounds = 1;  ///< at least
+  Expr shift;
+  Expr round;
 };
 
 class StreamAheadPass : public IRMutator {
@@ -189,18 +210,18 @@ class StreamAheadPass : public IRMutator {
   /// line, steps of tiles take turns: those are long enough for a test.
   [[nodiscard]] Stmt fetch_share(const Stream& stream, const WeightLoads& loads, std::int64_t away,
                                  const Nest& nest, const Expr& done) const {
-    const auto rounds = static_cast<int>(nest.rounds);
-    const Expr all = nest.round * static_cast<int>(nest.length * stream.elements) + done * stream.parts;
-    const Expr place = stream.start + static_cast<int>(away) + all / rounds;
+    const Parts parts(nest);
+    const Expr all = parts.round * static_cast<int>(nest.length * stream.elements) + done * stream.parts;
+    const Expr place = stream.start + static_cast<int>(away) + parts.of(all);
     const int line = line_bytes / loads.element_bytes;
     const int lines_of_step = std::max(1, static_cast<int>(stream.elements) / line);
     std::vector<Stmt> fetches;
-    for (int i = 0; i < std::max(1, lines_of_step / rounds); ++i)
+    for (int i = 0; i < std::max(1, lines_of_step / static_cast<int>(parts.rounds)); ++i)
       fetches.push_back(prefetch(request_.weight,
                                  Halide::cast<std::int64_t>(simplify(place + i * line)) * loads.element_bytes,
                                  PrefetchInto::l2));
     Stmt share = Block::make(fetches);
-    const std::int64_t every = std::min<std::int64_t>(rounds / lines_of_step, nest.length);
+    const std::int64_t every = std::min<std::int64_t>(parts.rounds / lines_of_step, nest.length);
     if (!loads.are_tiles || every < 2) return share;
     return IfThenElse::make(simplify(nest.step % static_cast<int>(every) == 0), share);
   }
@@ -233,12 +254,11 @@ class StreamAheadPass : public IRMutator {
       const For* loop = loops_[i];
       is_over = is_over || stage_of(*loop) != stage_of(*loops_.back());
       if (!expr_uses_var(stream.start, loop->name)) {
-        const auto extent = most(loop->extent);
-        if (!extent || passed(i + 1)) continue;
+        if (passed(i + 1)) continue;
         is_over = true;
-        nest.round = nest.round + (Variable::make(Halide::Int(32), loop->name) - loop->min) *
-                                      static_cast<int>(nest.rounds);
-        nest.rounds *= *extent;
+        nest.round = nest.round + (Variable::make(Halide::Int(32), loop->name) - loop->min) * nest.rounds;
+        const auto extent = most(loop->extent);
+        nest.rounds = nest.rounds * (extent ? Expr(static_cast<int>(*extent)) : loop->extent);
       } else if (is_over) {
         nest.next = loop->name;
       } else {

@@ -22,8 +22,9 @@ inline std::string lowered_text(const Kernel& kernel, const Candidate& candidate
   add_own_passes(candidate.schedule, algorithm, target, pipeline);
   const TemporaryFolder folder;
   const std::string path = folder.file("stmt.txt");
-  pipeline.compile_to_lowered_stmt(path, {algorithm.inputs.begin(), algorithm.inputs.end()}, Halide::Text,
-                                   Halide::Target(target));
+  std::vector<Halide::Argument> arguments(algorithm.inputs.begin(), algorithm.inputs.end());
+  arguments.insert(arguments.end(), algorithm.sizes.begin(), algorithm.sizes.end());
+  pipeline.compile_to_lowered_stmt(path, arguments, Halide::Text, Halide::Target(target));
   const std::string text = std::regex_replace(read_file(path), std::regex(R"(\$\d+|_\d+\b)"), "");
   return std::regex_replace(text, std::regex(R"(\bt\d+\b)"), "t");  // common subexpressions
 }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "lowering/plan/open_kernel.h"
 #include "schedules/compile.h"
 #include "tests/schedules/fixed_machines.h"
 #include "tests/support/bound_space.h"
@@ -38,6 +39,22 @@ TEST(StreamAhead, FetchesEveryLineInOneTile) {
 
 TEST(StreamAhead, IsNotThereUnlessAskedFor) {
   EXPECT_THAT(lowered({}), testing::Not(testing::HasSubstr("prefetch")));
+}
+
+TEST(StreamAhead, SpreadsOneSlabOverAsManyTilesAsARunHas) {
+  const auto image = [](int height, int width) {
+    return kernel_of(fmt::format(
+        "graph g(%x: f32[1,32,{0},{1}]@c16, %w: f32[32,32,3,3]) {{ %v: f32[1,32,{0},{1}]@c16 = "
+        "conv(%x, %w) {{dilations=[1, 1], groups=1, pads=[1, 1, 1, 1], strides=[1, 1]}} return %v }}",
+        height, width));
+  };
+  const std::optional<Kernel> open = generalize(image(8, 10), image(12, 14));
+  ASSERT_TRUE(open);
+  const std::string text =
+      lowered(*open, "conv_winograd", {{"blocks", 2}, {"columns", 2}, {"lines", 2}, {"stream_ahead", 1}});
+  EXPECT_EQ(count_in(text, "llvm.prefetch"), 2) << text;
+  // The part that a pass has is a power of two of all.
+  EXPECT_THAT(text, testing::HasSubstr("count_leading_zeros")) << text;
 }
 
 TEST(StreamAhead, GoesThroughTheLoopsOfAConvolution) {
