@@ -83,14 +83,24 @@ double transform_cycles(const ConvProblem& problem, const Machine& machine, cons
   return tiles * vectors * (in + out);
 }
 
+/// What a step of a tile takes longer where the filters of a place come from the L2, once for every tile: few columns leave too little
+/// to do meanwhile.
+double step_filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  constexpr double vector_cycles = 2.5;
+  const std::int64_t floats = tiling.blocks * problem.block;
+  if (4 * problem.channels * floats <= machine.l1_bytes / 2) return 0;
+  const double cycles = vector_cycles * static_cast<double>(floats) / machine.vector_floats;
+  return std::max(0.0, cycles - step_cycles(machine, register_tile(problem, tiling)));
+}
+
 double product_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
   const std::int64_t groups = ceil_div(tiling.down, tiling.tile_lines);
-  const std::int64_t tiles =
-      ceil_div(tiling.across, tiling.columns) * groups * ceil_div(tiling.tile_lines, tiling.lines);
-  return tiling.places() * tiled_cycles(machine, register_tile(problem, tiling),
-                                        static_cast<double>(problem.batch * tiles),
-                                        static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks)),
-                                        static_cast<double>(problem.channels));
+  const auto tiles = static_cast<double>(problem.batch * ceil_div(tiling.across, tiling.columns) * groups *
+                                         ceil_div(tiling.tile_lines, tiling.lines));
+  const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
+  const auto steps = static_cast<double>(problem.channels);
+  return tiling.places() * (tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
+                            tiles * block_tiles * steps * step_filter_cycles(problem, machine, tiling));
 }
 
 /// The filters come from memory once, and from the L3 for every further group of lines.
@@ -140,19 +150,13 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
 
 // ---- points -----------------------------------------------------------------------------------------------
 
-/// Of open images none has less lines or pixels than a tile.
-std::vector<std::int64_t> tile_choices(const ImageRoom& room) {
-  return room.is_open && std::min(room.pixels, room.lines) < 4 ? std::vector<std::int64_t>{2}
-                                                               : std::vector<std::int64_t>{4, 2};
-}
-
-std::vector<Range<Numbers>> choices(const ConvProblem& problem, const ImageRoom& room) {
+std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
   const std::int64_t across = ceil_div(problem.out_width, 2);
   const bool copies = problem.x_is_computed || !problem.x_is_blocked;
   using N = Numbers;
-  return {{"tile", &N::tile, tile_choices(room)},
+  return {{"tile", &N::tile, {4, 2}},
           {"columns", &N::columns, up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
           {"lines", &N::lines, up_to(down, {1, 2, 3, 4})},
           {"blocks", &N::blocks, up_to(problem.out_blocks(), {2, 4, 3, 1})},
@@ -166,8 +170,8 @@ std::vector<Range<Numbers>> choices(const ConvProblem& problem, const ImageRoom&
 
 /// The cheapest point by cost among those that make a schedule; unrolling and prefetching are left to
 /// measurement.
-Numbers cheapest_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
-  const std::vector<Range<Numbers>> ranges = choices(problem, room);
+Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
+  const std::vector<Range<Numbers>> ranges = choices(problem);
   Numbers best;
   double best_cost = std::numeric_limits<double>::max();
   const auto search = [&](const auto& self, Numbers& point, std::size_t depth) -> void {
@@ -198,7 +202,7 @@ struct Winograd {
   Numbers heuristic;
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    std::vector<Range<Numbers>> ranges = choices(problem, room);
+    std::vector<Range<Numbers>> ranges = choices(problem);
     for (Range<Numbers>& range : ranges) range.values = starting_with(heuristic.*range.number, range.values);
     return ranges;
   }
@@ -295,7 +299,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
   if (!reading.refusal.empty()) return {reading.refusal};
   const ImageRoom room = room_of(kernel, reading.problem);
   return bind_space(
-      Winograd{kernel, machine, reading.problem, room, cheapest_point(reading.problem, room, machine)});
+      Winograd{kernel, machine, reading.problem, room, cheapest_point(reading.problem, machine)});
 }
 
 }  // namespace
