@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/error.h"
@@ -78,8 +79,11 @@ KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machin
   if (all_.size() == 1) return all_.front();
   Estimates estimates(kernel, machine);
   return *std::ranges::min_element(all_, {}, [&](Variant& each) {
+    constexpr double none = std::numeric_limits<double>::max();
+    if (!is_as_wide(each.kernel, all_.front().kernel) && !as_case(each.kernel, kernel))
+      return std::tuple(true, true, none);
     const bool waits = is_compiled && !is_compiled(each.kernel.text);
-    return std::pair(waits, estimates.of(each.chosen(machine)).value_or(std::numeric_limits<double>::max()));
+    return std::tuple(false, waits, estimates.of(each.chosen(machine)).value_or(none));
   });
 }
 
@@ -121,7 +125,17 @@ void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double l
 
 void KernelVariants::keep_if(const IsCompiled& is_wanted) {
   const auto is_kept = [&](const Variant& each) { return is_wanted(each.kernel.text); };
-  if (std::ranges::any_of(all_, is_kept)) std::erase_if(all_, std::not_fn(is_kept));
+  const auto is_wide = [&, widest = all_.front().kernel](const Variant& each) {
+    return is_as_wide(each.kernel, widest);
+  };
+  if (std::ranges::none_of(all_, is_kept)) return;
+  std::ranges::stable_partition(all_, is_wide);
+  const bool has_wide =
+      std::ranges::any_of(all_, [&](const Variant& each) { return is_wide(each) && is_kept(each); });
+  std::vector<Variant> kept;
+  for (Variant& each : all_)
+    if (is_kept(each) || (!has_wide && kept.empty())) kept.push_back(std::move(each));
+  all_ = std::move(kept);
 }
 
 std::vector<std::string> KernelVariants::texts() const {

@@ -41,9 +41,9 @@ class KernelVariants {
   [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
   /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there, and by so many seconds.
   void vary(const Kernel& kernel, const Machine& machine, double least_gain);
-  /// REQUIRES an open kernel that differs in its hints alone.
+  /// REQUIRES an open kernel that differs in its hints alone, or is for fewer sizes, too.
   void add(Kernel open) { all_.push_back({std::move(open), {}}); }
-  /// Those whose text `is_wanted` stay, where there is one.
+  /// Those whose text `is_wanted` stay, where there is one, and one that is for all sizes.
   void keep_if(const IsCompiled& is_wanted);
   [[nodiscard]] std::vector<std::string> texts() const;
   [[nodiscard]] std::vector<Kernel> kernels() const;
@@ -59,7 +59,7 @@ class KernelVariants {
   [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine,
                               const IsCompiled& is_compiled = nullptr);
 
-  std::vector<Variant> all_;  ///< the first of all first
+  std::vector<Variant> all_;  ///< the first of all first, which is for all sizes
 };
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -33,10 +34,17 @@ bool is_possible(const Kernel& open, const Machine& machine) {
   }
 }
 
-/// One kernel with what all choices cost in all cases.
+/// The least sizes that it is for.
+std::string least_text(const Kernel& open) {
+  std::string text;
+  for (const auto& [name, info] : open.open->symbols.table) text += std::to_string(info.low) + " ";
+  return text;
+}
+
+/// One kernel, which must outlive it, with what all choices cost in all cases.
 class Costs {
  public:
-  Costs(const VariedKernel& kernel, const Machine& machine) : machine_(machine) {
+  Costs(const VariedKernel& kernel, const Machine& machine) : kernel_(kernel), machine_(machine) {
     for (const VariedKernel::Case& each : kernel.cases) {
       spaces_.push_back(first_space(each.kernel, machine));
       fixed_.push_back(spaces_.back() ? spaces_.back()->cost(spaces_.back()->heuristic) : 0);
@@ -47,8 +55,10 @@ class Costs {
     candidates_.clear();
     for (std::size_t i = 0; i < kernel.cases.size(); ++i)
       if (const std::optional<Kernel> found = as_case(kernel.variants.front(), kernel.cases[i].kernel);
-          found && spaces_[i])
+          found && spaces_[i]) {
         add(hinted_here(*found));
+        add(narrowed_here(*found));
+      }
   }
 
   struct Candidate {
@@ -73,22 +83,29 @@ class Costs {
  private:
   void add(const Kernel& open) {
     const std::optional<BoundSpace> own = first_space(open, machine_);
-    if (!own || !known_.emplace(own->name, own->heuristic).second) return;
+    const bool is_narrow = !is_as_wide(open, kernel_.variants.front());
+    if (!own || known_.contains({own->name, own->heuristic, ""}) ||
+        !known_.emplace(own->name, own->heuristic, is_narrow ? least_text(open) : "").second)
+      return;
     Candidate candidate{open, {}};
-    for (const std::optional<BoundSpace>& space : spaces_) {
-      const bool is_alike =
-          space && space->name == own->name && space->parameters.size() == own->heuristic.size();
+    for (std::size_t i = 0; i < spaces_.size(); ++i) {
+      const std::optional<BoundSpace>& space = spaces_[i];
+      const bool is_alike = space && space->name == own->name &&
+                            space->parameters.size() == own->heuristic.size() &&
+                            (!is_narrow || as_case(open, kernel_.cases[i].kernel));
       candidate.seconds.push_back(is_alike ? space->cost(own->heuristic)
                                            : std::numeric_limits<double>::max());
     }
     candidates_.push_back(std::move(candidate));
   }
 
+  const VariedKernel& kernel_;
   const Machine& machine_;
   std::vector<std::optional<BoundSpace>> spaces_;  ///< per case
   std::vector<double> fixed_;                      ///< what a kernel for its sizes alone takes
   std::vector<double> now_;                        ///< what the best of those that are taken does
-  std::set<std::pair<std::string, Point>> known_;  ///< choices of heuristics, each of a space
+  std::set<std::tuple<std::string, Point, std::string>>
+      known_;  ///< choices of heuristics, each of a space, and what they are for
   std::vector<Candidate> candidates_;
 };
 

@@ -21,7 +21,7 @@ struct VariedKernel {
   std::vector<Case> cases;
 };
 
-/// A further variant, which differs from the first in its hints alone.
+/// A further variant, which differs from the first in its hints alone, or is for larger images.
 struct ChosenVariant {
   std::size_t kernel = 0;  ///< number of the one that it is of
   Kernel open;

@@ -253,6 +253,26 @@ Kernel hinted_here(const Kernel& found) {
   return make_kernel(body, found.input_is_weight);
 }
 
+Kernel narrowed_here(const Kernel& found) {
+  Graph body = *found.open;
+  std::size_t number = 0;
+  for (auto& [name, info] : body.symbols.table) {
+    const std::int64_t size = found.sizes.at(number++);
+    info.hints = {size};
+    if (info.low >= 2 && info.high == INT64_MAX) info.low = std::max(info.low, pixel_class(size).low);
+  }
+  return make_kernel(body, found.input_is_weight);
+}
+
+bool is_as_wide(const Kernel& open, const Kernel& wide) {
+  const SymbolTable& own = open.open->symbols.table;
+  return std::ranges::all_of(wide.open->symbols.table, [&](const auto& symbol) {
+    const auto found = own.find(symbol.first);
+    return found != own.end() && found->second.low <= symbol.second.low &&
+           found->second.high >= symbol.second.high;
+  });
+}
+
 std::string classes_text(const Kernel& kernel) {
   std::string text;
   const auto add = [&](Axis axis, std::int64_t extent) {

@@ -31,6 +31,10 @@ enum class Sharing : std::uint8_t {
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
 /// The open kernel of a case with the case's sizes as its hints, for which schedules are chosen: another kernel for the same sizes.
 [[nodiscard]] Kernel hinted_here(const Kernel& found);
+/// The same, and for images with as many lines and pixels as the case's classes (pixel_class) have at least: tiles may be as large.
+[[nodiscard]] Kernel narrowed_here(const Kernel& found);
+/// Is `open` for all sizes of `wide`, which differs from it in hints and ranges alone?
+[[nodiscard]] bool is_as_wide(const Kernel& open, const Kernel& wide);
 
 /// What extents may share a kernel: tiles and vectors that fit the least fit all. 1 is by itself, as much is simpler
 /// there; so are extents below 16, which fill no tile.

@@ -41,6 +41,12 @@ double step_cycles(const Machine& machine, const RegisterTile& tile) {
   return std::max({multiply_adds, loads, latency}) + overhead;
 }
 
+double wait_for_l2(const Machine& machine, const RegisterTile& tile) {
+  constexpr double vector_cycles = 3;
+  const auto vectors = static_cast<double>(tile.panels * vectors_per_panel(machine, tile));
+  return std::max(0.0, vector_cycles * vectors - step_cycles(machine, tile));
+}
+
 double tiled_cycles(const Machine& machine, const RegisterTile& tile, double rows_tiles, double panel_tiles,
                     double steps) {
   const double epilogue = 6.0 * static_cast<double>(tile.rows * tile.panels) + 20.0;

@@ -36,6 +36,9 @@ struct RegisterTile {
 /// Cycles for one step of the fold: limited by multiply-adds, loads or the latency of a chain.
 [[nodiscard]] double step_cycles(const Machine& machine, const RegisterTile& tile);
 
+/// What such a step takes longer where the vectors of panels come from the L2: with few rows there is too little to do meanwhile.
+[[nodiscard]] double wait_for_l2(const Machine& machine, const RegisterTile& tile);
+
 /// Tiles times cycles, with the waste of tails: `rows` and `panels` are the whole extents, `steps` the fold's
 /// length.
 [[nodiscard]] double tiled_cycles(const Machine& machine, const RegisterTile& tile, double rows_tiles,

@@ -97,14 +97,15 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
          static_cast<double>(problem.kernel_x * problem.kernel_y);
 }
 
-/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels:
+/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels: more
 /// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
 double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                      const Tiling& tiling) {
   const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
   const std::int64_t bytes =
       dtype_size(problem.element) * problem.fold_steps() * problem.pair() * tiling.blocks * problem.block;
-  if (!(problem.packs_weight || room.is_open) || problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
+  if (problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
+  if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, register_tile(problem, tiling));
   const double vector_cycles = bytes <= machine.l2_bytes / 2 ? 1 : 2;
   return vector_cycles * static_cast<double>(vectors);
 }

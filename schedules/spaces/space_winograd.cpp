@@ -83,14 +83,10 @@ double transform_cycles(const ConvProblem& problem, const Machine& machine, cons
   return tiles * vectors * (in + out);
 }
 
-/// What a step of a tile takes longer where the filters of a place come from the L2, once for every tile: few columns leave too little
-/// to do meanwhile.
+/// The filters of a place that a tile reads, once for every tile.
 double step_filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
-  constexpr double vector_cycles = 2.5;
-  const std::int64_t floats = tiling.blocks * problem.block;
-  if (4 * problem.channels * floats <= machine.l1_bytes / 2) return 0;
-  const double cycles = vector_cycles * static_cast<double>(floats) / machine.vector_floats;
-  return std::max(0.0, cycles - step_cycles(machine, register_tile(problem, tiling)));
+  const bool stay = 4 * problem.channels * tiling.blocks * problem.block <= machine.l1_bytes / 2;
+  return stay ? 0 : wait_for_l2(machine, register_tile(problem, tiling));
 }
 
 double product_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {

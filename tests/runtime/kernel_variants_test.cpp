@@ -1,0 +1,66 @@
+// Variants of one open kernel, of which some are for larger images alone.
+
+#include "runtime/kernel_variants.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "lowering/plan/open_kernel.h"
+#include "runtime/variant_choice.h"
+#include "schedules/machine.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+Kernel convolution(int height, int width) {
+  return kernel_of(fmt::format(
+      "graph g(%x: f32[1,256,{},{}]@c16, %w: f32[256,256,1,1]) {{ %v: f32[1,256,{},{}]@c16 = "
+      "conv(%x, %w) {{dilations=[1, 1], groups=1, pads=[0, 0, 0, 0], strides=[2, 2]}} return %v }}",
+      height, width, (height + 1) / 2, (width + 1) / 2));
+}
+
+class KernelVariantsTest : public testing::Test {
+ protected:
+  const Machine machine_ = test_machine(1);
+  const Kernel open_ = *generalize(convolution(6, 6), convolution(10, 12));
+  const Kernel large_ = narrowed_here(*as_case(open_, convolution(56, 58)));
+  const Kernel hinted_ = hinted_here(*as_case(open_, convolution(56, 58)));
+};
+
+TEST_F(KernelVariantsTest, NarrowOnesAreForLargeImages) {
+  EXPECT_TRUE(is_as_wide(hinted_, open_));
+  EXPECT_FALSE(is_as_wide(large_, open_));
+  EXPECT_TRUE(as_case(large_, convolution(56, 60)));
+  EXPECT_FALSE(as_case(large_, convolution(12, 12)));
+  KernelVariants variants(open_);
+  variants.add(large_);
+  EXPECT_EQ(variants.find_case(convolution(12, 12), machine_)->text, open_.text);
+  EXPECT_EQ(variants.find_case(convolution(56, 58), machine_)->text, large_.text);
+}
+
+TEST_F(KernelVariantsTest, OneForAllSizesStays) {
+  KernelVariants variants(open_);
+  for (const Kernel& each : {large_, hinted_}) variants.add(each);
+  variants.keep_if([&](const std::string& text) { return text == large_.text || text == hinted_.text; });
+  EXPECT_THAT(variants.texts(), testing::ElementsAre(hinted_.text, large_.text));
+  variants.keep_if([&](const std::string& text) { return text == large_.text; });
+  EXPECT_THAT(variants.texts(), testing::ElementsAre(hinted_.text, large_.text));
+  EXPECT_TRUE(variants.has_case(convolution(6, 6)));
+}
+
+TEST_F(KernelVariantsTest, AreChosenForLargeImagesWhereTilesOfAllAreSmall) {
+  VariedKernel kernel{{open_}, {}};
+  for (std::size_t plan = 0; plan < 4; ++plan) {
+    const int size = plan == 0 ? 6 : 14;
+    kernel.cases.push_back({convolution(size, size + 28 * static_cast<int>(plan)), {plan}});
+  }
+  const std::vector<ChosenVariant> chosen = choose_variants({kernel}, 4, 2, machine_, [] { return false; });
+  ASSERT_FALSE(chosen.empty());
+  EXPECT_FALSE(is_as_wide(chosen.front().open, open_)) << chosen.front().open.text;
+}
+
+}  // namespace
+}  // namespace sylvite
