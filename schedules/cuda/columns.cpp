@@ -52,8 +52,15 @@ bool is_innermost(const TensorType& type) {
   return type.layout.channel_block == 0 || is_channels_last(type);
 }
 
+/// A block of the template folds columns of one batch: with a few vectors of them most of its threads have nothing to do.
+bool leaves_blocks_idle(const CudaColumnsProblem& problem, DType dtype) {
+  constexpr std::int64_t many_batches = 1024, few_vectors = 48;  // smallest blocks have 128 threads
+  const auto vector = static_cast<std::int64_t>(16 / dtype_size(dtype));
+  return problem.batch >= many_batches && problem.rows * ceil_div(problem.columns, vector) <= few_vectors;
+}
+
 /// Extents of the fold; "" or why its dims are no batch, rows and columns.
-std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& groups,
+std::string read_extents(const TensorType& type, const Dims& axes, bool is_open, CudaGroups& groups,
                          CudaColumnsProblem& problem) {
   if (!is_innermost(type)) return "channels lie in blocks";
   groups =
@@ -65,6 +72,7 @@ std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& g
   }
   groups.first = folded.front();
   groups.last = folded.back() + 1;
+  groups.divides_rows = groups.divides_columns = true;
   if (groups.last - groups.first != folded.size()) return "the folded dims are not neighbours";
   if (groups.last == groups.dims.size()) return "the innermost dim is folded";
   problem.batch = product(groups.dims, 0, groups.first);
@@ -72,6 +80,8 @@ std::string read_extents(const TensorType& type, const Dims& axes, CudaGroups& g
   problem.columns = product(groups.dims, groups.last, groups.dims.size());
   if (type.element_count() == 0) return "it is empty";
   if (problem.rows < least_rows) return "the columns are short";
+  if (!is_open && leaves_blocks_idle(problem, type.dtype))
+    return "its many batches have few elements: a thread each folds them";
   if (problem.rows > most_rows || problem.columns > most_rows) return "the extents are large";
   return "";
 }
@@ -99,6 +109,7 @@ std::string read_result(const TensorType& result, const CudaGroups& groups, bool
   after = ordered(result.dims(), keeps ? groups.order : dense_order);
   after.first = groups.first;
   after.last = keeps ? groups.last : groups.first;
+  after.divides_columns = true;
   return "";
 }
 
@@ -137,7 +148,7 @@ std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& 
   CudaGroups groups, after;
   std::vector<CudaOperand> operands;
   const std::string number = problem.folds.empty() ? "" : fmt::format("{}", problem.folds.size());
-  std::string refusal = read_extents(type, axes, groups, problem);
+  std::string refusal = read_extents(type, axes, kernel.open != nullptr, groups, problem);
   problem.has_open_rows = are_open(kernel, node.inputs[0], groups, groups.first, groups.last);
   if (refusal.empty() && are_open(kernel, node.inputs[0], groups, groups.last, groups.dims.size()))
     refusal = "its columns are open";

@@ -20,11 +20,12 @@ bool join_dims(const CudaGroups& groups, const Dims& strides, std::size_t from, 
   return true;
 }
 
-/// Runs of the rows' dims that lie together, those that are broadcast left out.
-std::vector<CudaOperand::Digit> row_digits(const CudaGroups& groups, const Dims& strides) {
+/// Runs of the dims [from, to) that lie together, those that are broadcast left out.
+std::vector<CudaOperand::Digit> digits_of(const CudaGroups& groups, const Dims& strides, std::size_t from,
+                                          std::size_t to) {
   std::vector<CudaOperand::Digit> digits;
   std::int64_t divisor = 1;
-  for (std::size_t i = groups.last; i-- > groups.first; divisor *= groups.dims[i]) {
+  for (std::size_t i = to; i-- > from; divisor *= groups.dims[i]) {
     if (groups.dims[i] == 1 || strides[i] == 0) continue;
     const bool goes_on = !digits.empty() && digits.back().divisor * digits.back().extent == divisor &&
                          strides[i] == digits.back().stride * digits.back().extent;
@@ -41,12 +42,16 @@ std::string set_strides(const CudaGroups& groups, const PointwiseOperand& of, Cu
   operand.of = of;
   Dims strides = of.strides;
   for (std::size_t i = 0; i < groups.order.size(); ++i) strides[i] = of.strides[groups.order[i]];
-  bool joined = join_dims(groups, strides, 0, groups.first, operand.batch) &&
-                join_dims(groups, strides, groups.last, groups.dims.size(), operand.column);
-  if (joined && !join_dims(groups, strides, groups.first, groups.last, operand.row)) {
+  bool joined = join_dims(groups, strides, 0, groups.first, operand.batch);
+  if (!join_dims(groups, strides, groups.last, groups.dims.size(), operand.column)) {
+    operand.column = 0;
+    operand.column_digits = digits_of(groups, strides, groups.last, groups.dims.size());
+    joined = joined && groups.divides_columns;
+  }
+  if (!join_dims(groups, strides, groups.first, groups.last, operand.row)) {
     operand.row = 0;
-    operand.digits = row_digits(groups, strides);
-    joined = groups.divides_rows;
+    operand.digits = digits_of(groups, strides, groups.first, groups.last);
+    joined = joined && groups.divides_rows;
   }
   if (!joined) return "an operand is broadcast over some rows or columns";
   return operand.column == 0 || operand.column == 1 ? "" : "columns of an operand lie apart";
@@ -62,7 +67,7 @@ const char* rounding_of(DType dtype) {
 bool CudaOperand::reads_as(const CudaOperand& other) const {
   return of.input == other.of.input && of.offset == other.of.offset && batch == other.batch &&
          row == other.row && column == other.column && digits == other.digits &&
-         follows_rows == other.follows_rows;
+         column_digits == other.column_digits && follows_rows == other.follows_rows;
 }
 
 CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
@@ -126,6 +131,11 @@ bool is_float_storage(DType dtype) {
   return dtype == DType::bf16 || dtype == DType::f16 || dtype == DType::f32;
 }
 
+std::string digit_text(const CudaOperand::Digit& digit, const char* number) {
+  return fmt::format(" + {}ll * ((unsigned){} / {}u{})", digit.stride, number, digit.divisor,
+                     digit.extent == 0 ? "" : fmt::format(" % {}u", digit.extent));
+}
+
 std::string load_text(const CudaOperand& operand, int vector, const char* streams) {
   const bool whole =
       operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0 &&
@@ -137,11 +147,18 @@ std::string load_text(const CudaOperand& operand, int vector, const char* stream
   else if (operand.batch != 0)
     at += fmt::format(" + {}ll * batch", operand.batch);
   if (operand.row != 0 && !operand.follows_rows) at += fmt::format(" + {}ll * row", operand.row);
-  for (const CudaOperand::Digit& digit : operand.digits)
-    at += fmt::format(" + {}ll * ((unsigned)row / {}u{})", digit.stride, digit.divisor,
-                      digit.extent == 0 ? "" : fmt::format(" % {}u", digit.extent));
+  for (const CudaOperand::Digit& digit : operand.digits) at += digit_text(digit, "row");
   if (operand.column == 1) at += " + column";
   const std::string name = "v_" + operand.of.name;
+  if (!operand.column_digits.empty()) {
+    const bool same = std::ranges::all_of(operand.column_digits,
+                                          [&](const auto& digit) { return digit.divisor % vector == 0; });
+    for (const CudaOperand::Digit& digit : operand.column_digits)
+      at += digit_text(digit, same ? "column" : "(column + j)");
+    if (same) return fmt::format("  float {0}[VECTOR];\n  load_same({1}, {0});\n", name, at);
+    return fmt::format(
+        "  float {0}[VECTOR];\n  for (int j = 0; j < VECTOR; j++) {0}[j] = to_float(*({1}));\n", name, at);
+  }
   if (operand.column == 0) return fmt::format("  float {}[VECTOR];\n  load_same({}, {});\n", name, at, name);
   if (whole)
     return fmt::format("  float {}[VECTOR];\n  load_vector<{}>({}, {});\n", name,

@@ -11,15 +11,16 @@ namespace sylvite {
 
 /// An input that is read at [batch, row, column]: strides in elements; `column` is 1 or 0.
 struct CudaOperand {
-  /// Some dims of the rows: number row / divisor % extent of them, which lie a stride apart; extent 0: row / divisor.
+  /// Some dims of the rows: number row / divisor % extent of them, which lie a stride apart; extent 0: row / divisor. So of columns.
   struct Digit {
     std::int64_t divisor = 1, extent = 0, stride = 0;
     bool operator==(const Digit&) const = default;
   };
   PointwiseOperand of;
   std::int64_t batch = 0, row = 0, column = 0;
-  std::vector<Digit> digits;  ///< where it is broadcast over some dims of the rows; `row` is 0 then
-  bool follows_rows = false;  ///< a batch is behind the rows of the one before, whose number runs give
+  std::vector<Digit> digits;         ///< where it is broadcast over some dims of the rows; `row` is 0 then
+  std::vector<Digit> column_digits;  ///< the same of the columns; `column` is 0 then
+  bool follows_rows = false;         ///< a batch is behind the rows of the one before, whose number runs give
 
   /// The same elements, whatever both are called.
   [[nodiscard]] bool reads_as(const CudaOperand& other) const;
@@ -34,6 +35,7 @@ struct CudaGroups {
   std::size_t first = 0, last = 0;
   std::vector<std::size_t> order = {};  ///< the tensor's dim that each of `dims` is; empty: as they are
   bool divides_rows = false;  ///< operands may be broadcast over some dims of the rows, which are below 2^31
+  bool divides_columns = false;  ///< so of the columns
 };
 
 /// `dims` as memory has them, in `order`, with no groups yet.
@@ -62,6 +64,8 @@ void rename_counts(const std::string& function, PointwiseText& text);
 
 [[nodiscard]] bool is_float_storage(DType dtype);
 
+/// What a digit of the C `number` adds to an address.
+[[nodiscard]] std::string digit_text(const CudaOperand::Digit& digit, const char* number);
 /// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`, whose extents `e` are where an operand follows rows; `streams` is C for whether what passes
 /// by leaves the L2 cache first.
 [[nodiscard]] std::string load_text(const CudaOperand& operand, int vector, const char* streams);

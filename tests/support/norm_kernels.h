@@ -60,6 +60,9 @@ inline constexpr const char* column_texts[] = {
     R"(graph g(%a: f16[3,7,9,36]) { %v: f16[3,36] = reduce_max(%a) {axes=[1,2], keepdims=0} %y: f16[3,36] = relu(%v) return %y })",
     R"(graph g(%a: bf16[40,3,50]) { %w: f32[40,3,50] = cast(%a) {to="f32"} %v: f32[1,3,50] = reduce_min(%w) {axes=[0], keepdims=1} return %v })",
     R"(graph g(%a: f32[33,15]) { %v: f32[15] = reduce_prod(%a) {axes=[0], keepdims=0} return %v })",
+    R"(graph g(%a: bf16[3,40,10,16], %b: bf16[3,40,10,1], %c: bf16[10,1]) { %x: bf16[3,40,10,16] = mul(%a, %b) %v: bf16[3,10,16] = reduce_sum(%x) {axes=[1], keepdims=0} %y: bf16[3,10,16] = add(%v, %c) return %y })",
+    R"(graph g(%a: f32[5,33,6,5], %b: f32[5,33,1,5]) { %x: f32[5,33,6,5] = mul(%a, %b) %v: f32[5,1,6,5] = reduce_sum(%x) {axes=[1], keepdims=1} return %v })",
+    R"(graph g(%a: f16[2,7,9,4,36], %b: f16[2,7,1,4,1]) { %x: f16[2,7,9,4,36] = add(%a, %b) %v: f16[2,4,36] = reduce_max(%x) {axes=[1,2], keepdims=0} return %v })",
 };
 
 /// Of images with their channels innermost.
@@ -110,6 +113,7 @@ inline constexpr const char* concat_texts[] = {
     R"(graph g(%a: bf16[6,96], %b: bf16[6,16]) { %s: bf16[6,32] = slice(%a) {starts=[0,8], sizes=[6,32], steps=[1,1]} %t: bf16[6,48] = slice(%a) {starts=[0,48], sizes=[6,48], steps=[1,1]} %v: bf16[6,64] = concat(%t, %b) {axis=1} %w: bf16[6,96] = concat(%s, %v) {axis=1} return %w })",
     R"(graph g(%a: bf16[6,96], %b: bf16[6,16]) { %s: bf16[6,48] = slice(%a) {starts=[0,40], sizes=[6,48], steps=[1,1]} %g: bf16[6,64] = slice(%a) {starts=[0,0], sizes=[6,64], steps=[1,1]} %v: bf16[6,64] = concat(%s, %b) {axis=1} %y: bf16[6,64] = mul(%v, %g) return %y })",
     R"(graph g(%a: bf16[2,24,3,4,5]@c24, %b: bf16[2,16,3,4,5]@c16) { %v: bf16[2,40,3,4,5]@c40 = concat(%a, %b) {axis=1} return %v })",
+    R"(graph g(%a: bf16[6,24,3,5]@c24, %b: bf16[2,16,3,5]@c16) { %s: bf16[2,24,3,5]@c24 = slice(%a) {starts=[1,0,0,0], sizes=[2,24,3,5], steps=[3,1,1,1]} %v: bf16[2,40,3,5]@c40 = concat(%s, %b) {axis=1} return %v })",
     R"(graph g(%a: bf16[2,24,3,5]@c24, %b: bf16[2,24,2,5]@c24) { %v: bf16[2,24,5,5]@c24 = concat(%a, %b) {axis=2} return %v })",
 };
 

@@ -30,6 +30,19 @@ TEST(CudaColumns, ReadsBatchRowsAndColumns) {
   EXPECT_EQ(problem.folds[0].epilogue_operands[0].batch, 0);
 }
 
+TEST(CudaColumns, OperandsMayBeBroadcastOverSomeRowsAndColumns) {
+  const auto operand = [](std::size_t text) {
+    const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(column_texts[text]));
+    EXPECT_EQ(reading.refusal, "");
+    return reading.problem.prologue_operands.at(1);
+  };
+  using Digits = std::vector<CudaOperand::Digit>;
+  EXPECT_EQ(operand(6).column_digits, (Digits{{16, 0, 1}}));
+  EXPECT_EQ(operand(7).column_digits, (Digits{{1, 5, 1}}));
+  EXPECT_EQ(operand(8).column_digits, (Digits{{36, 0, 1}}));
+  EXPECT_EQ(operand(8).digits, (Digits{{9, 0, 4}}));
+}
+
 TEST(CudaColumns, PixelsAreRowsAndChannelsColumns) {
   const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(pixel_texts[1]));
   EXPECT_EQ(reading.refusal, "");
@@ -94,6 +107,9 @@ TEST(CudaColumns, RefusesWithAReason) {
   EXPECT_THAT(refusal("graph g(%a: bf16[2,64,8,8]@c64) { %v: bf16[2,1,8,8]@c1 = reduce_sum(%a) {axes=[1], "
                       "keepdims=1} return %v }"),
               HasSubstr("innermost"));
+  EXPECT_THAT(refusal("graph g(%a: f32[4096,8,4]) { %v: f32[4096,4] = reduce_sum(%a) {axes=[1], keepdims=0} "
+                      "return %v }"),
+              HasSubstr("a thread each"));
   EXPECT_THAT(refusal("graph g(%a: bf16[2,64,8,40]@c64) { %v: bf16[2,64,8] = reduce_sum(%a) {axes=[3], "
                       "keepdims=0} return %v }"),
               HasSubstr("lies otherwise"));
