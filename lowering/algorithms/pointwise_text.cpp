@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
 #include "lowering/algorithms/strided_view.h"
@@ -94,8 +95,17 @@ class Printer {
     return name;
   }
 
-  /// An image in a layout of its own, perhaps reshaped around ones.
+  /// An image in a layout of its own, perhaps a part of another, or reshaped around ones.
   [[nodiscard]] StridedView image(ValueId id) const {
+    if (const Node* part = producer_if(body_, id, Op::slice)) {
+      StridedView view = image(part->inputs.at(0));
+      view.dims = body_.type(id).dims();
+      for (std::size_t i = 0; i < view.dims.size(); ++i) {
+        view.offset += part->attributes.integers("starts")[i] * view.strides[i];
+        view.strides[i] *= part->attributes.integers("steps")[i];
+      }
+      return view;
+    }
     ValueId source = id;
     while (body_.value(source).producer != no_node) {
       const Node& view = body_.node(body_.value(source).producer);

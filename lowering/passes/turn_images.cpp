@@ -1,7 +1,7 @@
 // Before: y = transpose(reshape(conv(x), [images, channels, pixels]), [0,2,1])
 // After:  y = reshape(transpose(conv(x), [0,2,3,1]), [images, pixels, channels])
 // Of an image that a convolution makes with its channels innermost, the rows of pixels are there without a move. So are heads of
-// channels, and folds of channels fold rows. On the way back:
+// channels, and folds of channels fold rows; folds of what is transposed are of what lies there. On the way back:
 // Before: y = conv(reshape(transpose(x, [0,1,3,2]), [images, channels, lines, columns]))   of x [images, heads, pixels, depth]
 // After:  y = conv(transpose(reshape(transpose(x, [0,2,1,3]), [images, lines, columns, channels]), [0,3,1,2]))
 
@@ -45,8 +45,8 @@ class Turner {
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
     if (node.op == Op::reshape) return leave(rewriter, node) || come(rewriter, node);
-    if (node.op == Op::slice) return cut(rewriter, node);
-    if (is_fold(node.op)) return fold(rewriter, node);
+    if (node.op == Op::slice) return cut(rewriter, node) || pick(rewriter, node);
+    if (is_fold(node.op)) return fold(rewriter, node) || fold_ahead(rewriter, node);
     return node.op == Op::transpose && meet(rewriter, node);
   }
 
@@ -86,6 +86,31 @@ class Turner {
     const ValueId folded = graph.add(node.op, {rows}, attributes, node.name);
     const bool keeps = node.attributes.integer("keepdims") != 0;
     rewriter.set(node.outputs[0], keeps ? add_transpose(graph, folded, channels_ahead(rank)) : folded);
+    return true;
+  }
+
+  /// What was turned is folded where it lies; the few results are turned.
+  static bool fold_ahead(GraphRewriter& rewriter, const Node& node) {
+    Graph& graph = rewriter.graph();
+    const Node* before = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
+    if (before == nullptr) return false;
+    const ValueId source = before->inputs[0];
+    const Dims perm = before->attributes.integers("perm");
+    Dims axes, left;  // of the source
+    for (std::size_t d = 0; d < perm.size(); ++d)
+      (std::ranges::count(node.attributes.integers("axes"), static_cast<std::int64_t>(d)) != 0 ? axes : left)
+          .push_back(perm[d]);
+    std::ranges::sort(axes);
+    if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
+      return false;
+    Attributes attributes = node.attributes;
+    attributes.set("axes", axes);
+    const ValueId folded = graph.add(node.op, {source}, attributes, node.name);
+    if (node.attributes.integer("keepdims") == 0)
+      for (std::int64_t& dim : left)
+        dim -= std::ranges::count_if(axes, [&](std::int64_t axis) { return axis < dim; });
+    const Dims order = node.attributes.integer("keepdims") != 0 ? perm : left;
+    rewriter.set(node.outputs[0], is_in_order(order) ? folded : add_transpose(graph, folded, order));
     return true;
   }
 
@@ -146,6 +171,26 @@ class Turner {
     const auto& at = node.attributes;
     rewriter.set(node.outputs[0], add_slice(rewriter.graph(), input, at.integers("starts"),
                                             at.integers("sizes"), at.integers("steps")));
+    return true;
+  }
+
+  /// Images that lie behind each other, joined by their channels, of which a part is of one: every so many-th of the images.
+  bool pick(GraphRewriter& rewriter, const Node& node) const {
+    const Node* joined = producer_if(graph_, node.inputs[0], Op::reshape);
+    if (joined == nullptr || !images_[joined->inputs[0]]) return false;
+    const Dims from = graph_.type(joined->inputs[0]).dims(), to = graph_.type(joined->outputs[0]).dims();
+    if (from.size() != to.size() || !std::equal(from.begin() + 2, from.end(), to.begin() + 2)) return false;
+    Dims starts = node.attributes.integers("starts"), steps = node.attributes.integers("steps");
+    const Dims& sizes = node.attributes.integers("sizes");
+    const std::int64_t channels = from[1], number = starts[1] / channels;
+    const bool is_of_one = steps[1] == 1 && (starts[1] + sizes[1] - 1) / channels == number;
+    if (from[0] == to[0] || from[0] % to[0] != 0 || !is_of_one) return false;
+    const std::int64_t images = from[0] / to[0];
+    starts[0] = starts[0] * images + number;
+    steps[0] *= images;
+    starts[1] -= number * channels;
+    rewriter.set(node.outputs[0],
+                 add_slice(rewriter.graph(), rewriter.mapped(joined->inputs[0]), starts, sizes, steps));
     return true;
   }
 

@@ -41,6 +41,7 @@ std::string read_part(const Graph& body, ValueId id, std::int64_t axis, CudaConc
   if (!is_view_of_input(body, id)) return "a part is computed";
   CudaGroups groups;
   std::string refusal = read_groups(body.type(id), axis, groups);
+  groups.divides_rows = true;
   PointwiseText text;
   std::vector<CudaOperand> operands;
   if (refusal.empty()) refusal = read_work(body, no_value, id, groups, "part", false, text, operands);
@@ -104,7 +105,9 @@ std::string part_text(const CudaConcatProblem& problem, std::size_t number) {
   const std::string first = part.of.of.first("a." + part.of.of.name);
   if (problem.unit == 0) {
     const std::int64_t begin = number == 0 ? 0 : problem.parts[number - 1].end;
-    return fmt::format("{} + {}ll * row + (column - {})", first, part.of.row, begin);
+    std::string at = fmt::format("{} + {}ll * row + (column - {})", first, part.of.row, begin);
+    for (const CudaOperand::Digit& digit : part.of.digits) at += digit_text(digit, "row");
+    return at;
   }
   const std::string begin = number == 0 ? "0" : fmt::format("e.end{}", number - 1);
   const std::string end = number + 1 == problem.parts.size() ? "e.columns" : fmt::format("e.end{}", number);
@@ -151,7 +154,8 @@ std::int64_t CudaConcatProblem::vector() const {
     return vector;
   }
   const auto fits = [&](const Part& part) {
-    return part.end % vector == 0 && part.of.row % vector == 0 && part.of.of.offset % vector == 0;
+    return part.end % vector == 0 && part.of.row % vector == 0 && part.of.of.offset % vector == 0 &&
+           std::ranges::all_of(part.of.digits, [&](const auto& digit) { return digit.stride % vector == 0; });
   };
   while (!std::ranges::all_of(parts, fits)) vector /= 2;
   return vector;

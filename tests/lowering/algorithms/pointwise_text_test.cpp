@@ -239,6 +239,18 @@ TEST(PointwiseText, ReadsViewsThatLeaveRowsTogether) {
               testing::ThrowsMessage<UnsupportedError>(testing::HasSubstr("lie apart")));
 }
 
+TEST(PointwiseText, ReadsPartsOfImagesWhoseChannelsLieInnermost) {
+  const Graph graph = parse_graph(R"(graph g(%x: bf16[2,8,3,5]@c8, %all: bf16[6,24,3,5]@c24) {
+    %part: bf16[2,8,3,5]@c8 = slice(%all) {starts=[1,16,0,0], sizes=[2,8,3,5], steps=[3,1,1,1]}
+    %a: bf16[2,8,3,5]@c8 = mul(%x, %part)
+    return %a
+  })");
+  const PointwiseText text = print_pointwise(graph, graph.inputs[0], graph.outputs[0], "f", false);
+  ASSERT_EQ(text.operands.size(), 1U);
+  EXPECT_EQ(text.operands[0].strides, (Dims{3 * 24 * 3 * 5, 1, 24 * 5, 24}));
+  EXPECT_EQ(text.operands[0].offset, 24 * 3 * 5 + 16);
+}
+
 TEST(PointwiseText, RefusesWhatIsNoPointwiseWorkOnFloats) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[4,8], %i: i64[4,8]) {
     %t: f32[4,8] = cast(%i) {to="f32"}

@@ -37,6 +37,47 @@ TEST(TurnImages, TokensOfAnImageMoveNothing) {
   }
 }
 
+/// Features of points, which are convolved as pixels of one line, and the greatest over points.
+TEST(TurnImages, FoldsOverPixelsReadThemWhereTheyLie) {
+  for (const bool keeps : {false, true}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 16, 1, 30}));
+    const ValueId points = graph.add(Op::reshape, {conv(graph, x, 24, 1)}, {{"shape", Dims{2, 24, 30}}});
+    const ValueId most =
+        graph.add(Op::reduce_max, {points}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{keeps}}});
+    graph.outputs = {graph.add(Op::relu, {most})};
+    graph = store_narrow(graph, DType::bf16);
+    const Plan plan = lower(graph, channels_last());
+    EXPECT_LE(plan.launches.size(), 3U) << plan_text(plan);
+    expect_faithful(graph, plan);
+  }
+}
+
+/// Frames of a film, each of which meets what was made of the one before: they are read where they lie.
+TEST(TurnImages, FramesAreImages) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({6, 8, 4, 5}));  // two films of three
+  const ValueId frames = graph.add(Op::reshape, {conv(graph, x, 8, 3)}, {{"shape", Dims{2, 24, 4, 5}}});
+  const auto frame = [&](std::int64_t number) {
+    return graph.add(
+        Op::slice, {frames},
+        {{"starts", Dims{0, 8 * number, 0, 0}}, {"sizes", Dims{2, 8, 4, 5}}, {"steps", Dims(4, 1)}});
+  };
+  ValueId state = frame(1);
+  for (const std::int64_t number : {0, 2}) {
+    const ValueId both = graph.add(Op::concat, {frame(number), state}, {{"axis", std::int64_t{1}}});
+    state = graph.add(Op::tanh, {conv(graph, both, 8, 3)});
+  }
+  graph.outputs = {state};
+  graph = store_narrow(graph, DType::bf16);
+  const Plan plan = lower(graph, channels_last());
+  const auto moves = [&](const Launch& launch) {
+    return plan.kernels[static_cast<std::size_t>(launch.kernel)].kind == KernelClass::movement;
+  };
+  EXPECT_LE(std::ranges::count_if(plan.launches, moves), 3) << "two concats, and the output\n" << plan_text(plan);
+  expect_faithful(graph, plan);
+}
+
 /// Attention over the pixels of an image: query, key and value are channels of a convolution, as are the results.
 TEST(TurnImages, HeadsOfChannelsAreReadInPlace) {
   Graph graph;
