@@ -65,6 +65,7 @@ const std::vector<Space>& gpu_space_table() {
       cudnn_space,
       cuda_scatter_rows_space,
       cuda_place_space,
+      cuda_scatter_folds_space,
       cuda_top_k_space,
       cuda_concat_space,
       cuda_transpose_space,

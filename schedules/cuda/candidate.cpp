@@ -46,6 +46,7 @@ constexpr TemplateRow templates[] = {
     {cuda_pool_gradient_form, cuda_pool_gradient_template},
     {cuda_place_form, cuda_place_template},
     {cuda_scatter_rows_form, cuda_scatter_rows_template},
+    {cuda_scatter_folds_form, cuda_scatter_folds_template},
     {cuda_top_k_form, cuda_top_k_template},
     {cuda_transpose_form, cuda_transpose_template},
     {cublaslt_form, cublaslt_template, pack_for_cuda_matmul, true},

@@ -28,6 +28,7 @@ extern const Space cuda_columns_space;
 extern const Space cuda_pool_gradient_space;
 extern const Space cuda_place_space;
 extern const Space cuda_scatter_rows_space;
+extern const Space cuda_scatter_folds_space;
 extern const Space cuda_top_k_space;
 extern const Space cuda_transpose_space;
 extern const Space cuda_pointwise_space;

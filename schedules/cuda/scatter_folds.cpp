@@ -1,0 +1,223 @@
+#include "schedules/cuda/scatter_folds.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/rounding.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "schedules/cuda/conv.h"
+#include "schedules/cuda/operands.h"
+#include "schedules/cuda/rated.h"
+#include "schedules/cuda/sources.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
+constexpr int threads = 256;
+
+struct Fold {
+  std::string_view reduction;
+  const char* floats;  ///< C of a and b
+  const char* integers;
+  const char* identity;  ///< C of floats
+};
+constexpr Fold folds[] = {
+    {"add", "a + b", "a + b", "0.f"},
+    {"mul", "a * b", "a * b", "1.f"},
+    {"max", "nan_max(a, b)", "a < b ? b : a", "__int_as_float(0xff800000)"},
+    {"min", "nan_min(a, b)", "b < a ? b : a", "__int_as_float(0x7f800000)"},
+};
+
+const Fold& fold_of(const CudaScatterFoldsProblem& problem) {
+  return *std::ranges::find(folds, problem.reduction, &Fold::reduction);
+}
+
+std::string integer_identity(const CudaScatterFoldsProblem& problem) {
+  if (problem.reduction == "add") return "0";
+  if (problem.reduction == "mul") return "1";
+  const char* least = problem.element == DType::i64 ? "(-9223372036854775807ll - 1)" : "(-2147483647 - 1)";
+  const char* most = problem.element == DType::i64 ? "9223372036854775807ll" : "2147483647";
+  return problem.reduction == "max" ? least : most;
+}
+
+/// Of a value that is one number everywhere, which the kernel makes itself.
+std::optional<double> number_of(const Graph& body, ValueId id) {
+  const Node* view = producer_if(body, id, Op::broadcast_to);
+  return view == nullptr ? std::nullopt : scalar_constant(body, view->inputs[0]);
+}
+
+/// "", or why the columns of updates are not those of the places.
+std::string read_elements(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const Dims dims = body.type(node.inputs[0]).dims(), counts = body.type(node.inputs[1]).dims();
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (d != axis && counts[d] != dims[d]) return "some columns have no updates";
+  problem.batches = product(dims, 0, axis);
+  problem.places = dims[axis];
+  problem.columns = product(dims, axis + 1, dims.size());
+  problem.updates = counts[axis];
+  problem.extents = {dims[axis]};
+  problem.strides = {1};
+  return "";
+}
+
+void read_tuples(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
+  const Dims dims = body.type(node.inputs[0]).dims(), tuples = body.type(node.inputs[1]).dims();
+  const auto size = static_cast<std::size_t>(tuples.back());
+  problem.places = product(dims, 0, size);
+  problem.columns = product(dims, size, dims.size());
+  problem.updates = product(tuples, 0, tuples.size() - 1);
+  problem.indices_of_update = tuples.back();
+  problem.extents.assign(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size));
+  problem.strides = dense_strides(problem.extents);
+}
+
+/// The function place_of of the template's text.
+std::string place_text(const CudaScatterFoldsProblem& problem) {
+  std::string text = "DEVICE int place_of(const Index* indices) {\n  int place = 0;\n";
+  for (std::size_t c = 0; c < problem.extents.size(); ++c)
+    text +=
+        fmt::format("  place += settled(indices[{}], {}) * {};\n", c, problem.extents[c], problem.strides[c]);
+  return text + "  return place;\n}\n";
+}
+
+/// Types, and the fold in them.
+std::string types_text(const CudaScatterFoldsProblem& problem) {
+  const bool is_float = is_float_storage(problem.element);
+  const Fold& fold = fold_of(problem);
+  const char* integer = problem.element == DType::i64 ? "long long" : "int";
+  const double initial = problem.initial.value_or(0);
+  const std::string first = is_float ? fmt::format("__int_as_float({:#x})",
+                                                   std::bit_cast<std::uint32_t>(static_cast<float>(initial)))
+                                     : fmt::format("{}ll", static_cast<std::int64_t>(initial));
+  return fmt::format(
+      "#define IDENTITY {}\n#define INITIAL (Sum){}\ntypedef {} Element;\ntypedef {} Sum;\ntypedef {} "
+      "Index;\n"
+      "DEVICE Sum fold(Sum a, Sum b) {{\n  return {};\n}}\n"
+      "DEVICE Sum to_sum(Element x) {{\n  return {};\n}}\nDEVICE Element to_element(Sum x) {{\n  return "
+      "{};\n}}\n"
+      "struct Arguments {{\n  Element* out;\n  const Element* x;\n  const Index* indices;\n"
+      "  const Element* updates;\n}};\n",
+      is_float ? fold.identity : integer_identity(problem), first,
+      is_float ? dtype_name(problem.element) : integer, is_float ? "float" : integer,
+      problem.index == DType::i64 ? "long long" : "int", is_float ? fold.floats : fold.integers,
+      is_float ? "to_float(x)" : "x", is_float ? "from_float(Element{}, x)" : "x");
+}
+
+std::int64_t bytes_of_sum(const CudaScatterFoldsProblem& problem) {
+  return problem.element == DType::i64 ? 8 : 4;
+}
+
+/// What the walk and the fold of copies should take, in cycles: a thread waits for its loads, and all blocks of a processor share
+/// what it can load. Blocks take turns on the card's processors.
+double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsChoice& choice) {
+  constexpr double processors = 132, shared = 200 << 10, of_update = 110, bytes_of_cycle = 24,
+                   of_copy = 0.125;
+  const double copies = static_cast<double>(choice.own) * choice.width * choice.segments;
+  const double together =
+      std::clamp(std::floor(shared / (copies * static_cast<double>(bytes_of_sum(problem)))), 1., 8.);
+  const auto blocks = static_cast<double>(problem.batches * ceil_div(problem.columns, choice.width) *
+                                          ceil_div(problem.places, choice.own));
+  const auto at_once = std::min(together, std::ceil(blocks / processors));
+  const std::int64_t indices = problem.indices_of_update != 0 ? problem.indices_of_update : choice.width;
+  const auto bytes =
+      static_cast<double>(problem.updates * indices) * static_cast<double>(dtype_size(problem.index));
+  const double waits = of_update * static_cast<double>(ceil_div(problem.updates, choice.segments));
+  return std::ceil(blocks / (processors * together)) *
+         (std::max(waits, at_once * bytes / bytes_of_cycle) + of_copy * copies);
+}
+
+}  // namespace
+
+Reading<CudaScatterFoldsProblem> read_cuda_scatter_folds(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (body.nodes().empty() || body.outputs.size() != 1) return {{}, "it is more than a scatter"};
+  const Node& node = body.nodes().back();
+  const bool by_elements = node.op == Op::scatter_elements;
+  if ((!by_elements && node.op != Op::scatter_nd) || node.outputs[0] != body.outputs[0])
+    return {{}, "it is more than a scatter"};
+  CudaScatterFoldsProblem problem;
+  problem.reduction = node.attributes.string("reduction");
+  if (std::ranges::find(folds, problem.reduction, &Fold::reduction) == std::end(folds))
+    return {{}, "it folds nothing"};
+  problem.initial = number_of(body, node.inputs[0]);
+  if (body.nodes().size() != (problem.initial ? 2U : 1U)) return {{}, "it is more than a scatter"};
+  const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
+                   &updates = body.type(node.inputs[2]);
+  problem.element = x.dtype;
+  problem.index = indices.dtype;
+  problem.x = problem.initial ? 0 : body_input_number(body, node.inputs[0]);
+  problem.indices = body_input_number(body, node.inputs[1]);
+  problem.updates_argument = body_input_number(body, node.inputs[2]);
+  problem.out = static_cast<int>(body.inputs.size());
+  if (!is_float_storage(x.dtype) && x.dtype != DType::i64 && x.dtype != DType::i32)
+    return {problem, "it folds neither floats nor integers of 32 or 64 bits"};
+  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
+    return {problem, "its indices are neither i32 nor i64"};
+  for (const TensorType* type : {&x, &indices, &updates}) {
+    if (type->layout.channel_block != 0) return {problem, "channels lie in blocks"};
+    if (type->element_count() == 0) return {problem, "it is empty"};
+    if (type->element_count() > most_extent) return {problem, "the extents are large"};
+  }
+  if (problem.x < 0 || problem.indices < 0 || problem.updates_argument < 0)
+    return {problem, "an operand is computed"};
+  std::string refusal;
+  if (by_elements)
+    refusal = read_elements(body, node, problem);
+  else
+    read_tuples(body, node, problem);
+  return {problem, refusal};
+}
+
+std::vector<CudaScatterFoldsChoice> cuda_scatter_folds_choices(const CudaScatterFoldsProblem& problem) {
+  constexpr std::int64_t most_bytes = 96 << 10;  // of shared memory, which every card from Ampere on has
+  constexpr std::size_t most_choices = 24;
+  std::vector<Rated<CudaScatterFoldsChoice>> rated;
+  for (int width = 1; width <= 32; width *= 2) {
+    if (width > 1 && width >= 2 * problem.columns) break;
+    for (int segments = threads / width; segments >= 1; segments /= 2) {
+      const std::int64_t most = most_bytes / (width * segments * bytes_of_sum(problem));
+      for (const std::int64_t runs : {1, 4, 32}) {
+        const std::int64_t own = std::min(most, ceil_div(problem.places, runs));
+        if (own == 0) continue;
+        const CudaScatterFoldsChoice choice{static_cast<int>(own), width, segments};
+        if (std::ranges::find(rated, choice, &Rated<CudaScatterFoldsChoice>::second) == rated.end())
+          rated.emplace_back(cost_of(problem, choice), choice);
+      }
+    }
+  }
+  return best_first(std::move(rated), most_choices);
+}
+
+CudaTemplate make_cuda_scatter_folds(const CudaScatterFoldsProblem& problem,
+                                     const CudaScatterFoldsChoice& choice) {
+  CudaTemplate result;
+  LaunchSpec& launch = result.launch;
+  const std::int64_t runs = ceil_div(problem.places, choice.own);
+  const std::int64_t strips = ceil_div(problem.columns, choice.width);
+  launch.entry = fmt::format("scatter_{}_{}_{}into{}", problem.reduction, dtype_name(problem.element),
+                             problem.updates, problem.places);
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text += fmt::format(
+      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {}, WIDTH = {}, SEGMENTS = "
+      "{}, "
+      "RUNS = {}, STRIPS = {};\nconstexpr bool ONTO_X = {};\n{}{}{}",
+      problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.width,
+      choice.segments, runs, strips, !problem.initial, types_text(problem), embedded::cuda_scatter_folds,
+      place_text(problem));
+  launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * strips);
+  launch.shape.block[0] = threads;
+  launch.shape.shared_bytes =
+      static_cast<unsigned>(choice.own * choice.width * choice.segments * bytes_of_sum(problem));
+  launch.shape.programmatic = true;
+  launch.pointers = {problem.out, problem.initial ? problem.updates_argument : problem.x, problem.indices,
+                     problem.updates_argument};
+  return result;
+}
+
+}  // namespace sylvite
