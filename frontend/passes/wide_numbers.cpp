@@ -19,6 +19,23 @@ bool is_elementwise(const Node& node) {
   return has_trait(node.op, OpTrait::pointwise) || has_trait(node.op, OpTrait::movement);
 }
 
+/// Sums over the few coordinates of a place.
+bool folds_coordinates(const Graph& graph, const Node& node) {
+  constexpr std::int64_t most = 4;
+  if (node.op != Op::reduce_sum) return false;
+  const TensorType &from = graph.type(node.inputs[0]), &to = graph.type(node.outputs[0]);
+  return from.is_known() && from.element_count() <= most * to.element_count();
+}
+
+/// How far a place lies behind the whole number before it: what 16 bits have of both says little of that.
+bool is_fraction(const Graph& graph, const Node& node) {
+  return node.op == Op::sub && is_f32(graph, node.outputs[0]) &&
+         std::ranges::any_of(node.inputs, [&](ValueId id) {
+           const NodeId producer = graph.value(id).producer;
+           return producer != no_node && graph.node(producer).op == Op::floor;
+         });
+}
+
 /// Angles of positions are often written as a product of a column and a row.
 bool is_outer_product(const Graph& graph, const Node& node) {
   if (node.op != Op::matmul) return false;
@@ -60,14 +77,16 @@ IdMap<bool> become_integers(const Graph& graph) {
   IdMap<bool> become(graph.nodes().size(), false);
   for (auto id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) {
     const Node& node = graph.node(id);
-    if (node.outputs.size() != 1 || !is_f32(graph, node.outputs[0]) || !is_elementwise(node)) continue;
+    if (node.outputs.size() != 1 || !is_f32(graph, node.outputs[0])) continue;
+    if (!is_elementwise(node) && !folds_coordinates(graph, node)) continue;
+    if (is_fraction(graph, node)) become[id] = true;
     const std::vector<NodeId>& readers = uses[node.outputs[0]];
     const auto rounds = [&](NodeId reader) {
       const Node& next = graph.node(reader);
       return become[reader] || (next.op == Op::cast && is_wide_integer(graph.type(next.outputs[0]).dtype));
     };
     const auto multiplies = [&](NodeId reader) { return op_info(graph.node(reader).op).facts.multiplies(); };
-    become[id] = std::ranges::any_of(readers, rounds) && std::ranges::none_of(readers, multiplies);
+    if (std::ranges::any_of(readers, rounds) && std::ranges::none_of(readers, multiplies)) become[id] = true;
   }
   return become;
 }

@@ -352,5 +352,33 @@ TEST(StoreAs, PlacesToReadStayWideUnlessProductsReadThem) {
   EXPECT_EQ(types.at("r"), DType::bf16);
 }
 
+/// What bilinear reading needs: the pixel below a place, and how far behind it the place lies.
+TEST(StoreAs, FractionsOfPlacesAreExactAndSumsOfCoordinatesStayWide) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[256,2], %turn: f32[256,2]) {
+    %k = constant f32[] {100.0}
+    %p: f32[256,2] = mul(%x, %turn)
+    %c: f32[256] = reduce_sum(%p) {axes=[1], keepdims=0}
+    %s: f32[256] = mul(%c, %k)
+    %f: f32[256] = floor(%s)
+    %d: f32[256] = sub(%s, %f)
+    %y: f32[256] = relu(%d)
+    return %y
+  })");
+  const Graph narrow = store_narrow(graph, DType::bf16);
+  verify(narrow);
+  const std::map<std::string, DType> types = types_of(narrow);
+  EXPECT_EQ(types.at("c"), DType::f32);
+  EXPECT_EQ(types.at("s"), DType::f32);
+  std::vector<double> places(512), ones(512, 1);
+  for (std::size_t i = 0; i < 256; ++i) {
+    places[2 * i] = static_cast<double>(i) / 256;  // which 8 bits hold
+    ones[2 * i + 1] = 0;
+  }
+  const std::vector<Tensor> inputs = {reals({256, 2}, places), reals({256, 2}, ones)};
+  const Tensor exact = interpret(graph, inputs)[0], rounded = interpret(narrow, inputs)[0];
+  for (std::int64_t i = 0; i < exact.size(); ++i)
+    ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.004) << i;
+}
+
 }  // namespace
 }  // namespace sylvite
