@@ -226,6 +226,50 @@ NETWORKS = {
     "timesformer": Network("3D", "transformers", "TimesformerModel", (8, 3, 112, 112)),
     "modernbert": Network("encoder", "transformers", "ModernBertModel", (128,)),
     "rtdetr": Network("detection", "transformers", "RTDetrModel", (3, 320, 320)),
+    "roberta": Network("encoder", "transformers", "RobertaModel", (128,)),
+    "gpt2": Network("decoder", "transformers", "GPT2Model", (128,)),
+    "pointnet": Network("points", "mechanism_networks", "PointNet", (1024, 3)),
+    "moving_gates": Network("recurrent", "mechanism_networks", "MovingGates", (8, 3, 64, 64)),
+    "coupling": Network("flow", "mechanism_networks", "Coupling", (3, 64, 64)),
+    "warper": Network("warps", "mechanism_networks", "Warper", (3, 128, 128)),
+    "capsules": Network("capsules", "mechanism_networks", "Capsules", (3, 32, 32)),
+    "experts": Network("experts", "mechanism_networks", "Experts", (128,)),
+    "edge_attention": Network("graph", "mechanism_networks", "EdgeAttention", (1024, 32)),
+    "hashed_grid": Network("perceptron", "mechanism_networks", "HashedGrid", (4096, 3)),
+    "splines": Network("perceptron", "mechanism_networks", "SplineNet", (256, 64)),
+    "slots": Network("slots", "mechanism_networks", "Slots", (3, 64, 64)),
+    "recall": Network("memory", "mechanism_networks", "Recall", (128,)),
+    "learned_offsets": Network("detection", "mechanism_networks", "LearnedOffsets", (3, 256, 256)),
+    "eca_nfnet": Network("norm-free", "timm", "eca_nfnet_l0", IMAGE),
+    "pnasnet": Network("inception", "timm", "pnasnet5large", IMAGE),
+    "senet": Network("grouped", "timm", "legacy_seresnext26_32x4d", IMAGE),
+    "regnet_v": Network("grouped", "timm", "regnetv_040", IMAGE),
+    "resnet_rs": Network("residual", "timm", "resnetrs50", IMAGE),
+    "vit_of_resnet": Network("hybrid", "timm", "vit_small_r26_s32_224", IMAGE),
+    "sehalonet": Network("windowed", "timm", "sehalonet33ts", (3, 256, 256)),
+    "dla_res2next": Network("dense", "timm", "dla60_res2next", IMAGE),
+    "efficientnet_es": Network("depthwise", "timm", "efficientnet_es", IMAGE),
+    "fbnet": Network("depthwise", "timm", "fbnetc_100", IMAGE),
+    "edge_tpu": Network("depthwise", "timm", "mobilenet_edgetpu_v2_m", IMAGE),
+    "vit_rope": Network("vision transformer", "timm", "vit_small_patch16_rope_224", IMAGE),
+    "naflex": Network("vision transformer", "timm", "naflexvit_base_patch16_gap", IMAGE),
+    "convnext_zepto": Network("metaformer", "timm", "convnext_zepto_rms", IMAGE),
+    "wide_resnet": Network("residual", "torchvision.models", "wide_resnet50_2", IMAGE),
+    "mvit_video": Network("3D", "torchvision.models.video", "mvit_v1_b", (3, 16, 224, 224)),
+    "deberta_v1": Network("encoder", "transformers", "DebertaModel", (128,)),
+    "layoutlm": Network("encoder", "transformers", "LayoutLMModel", (128,)),
+    "mbart": Network("encoder and decoder", "transformers", "MBartModel", (64,)),
+    "gpt": Network("decoder", "transformers", "OpenAIGPTModel", (128,)),
+    "xglm": Network("decoder", "transformers", "XGLMModel", (128,)),
+    "rwkv": Network("state space", "transformers", "RwkvModel", (64,)),
+    "smollm3": Network("decoder", "transformers", "SmolLM3Model", (128,)),
+    "lfm2": Network("state space", "transformers", "Lfm2Model", (128,)),
+    "megatron_bert": Network("encoder", "transformers", "MegatronBertModel", (128,)),
+    "tapas": Network("encoder", "transformers", "TapasModel", (128,)),
+    "depth_anything": Network("depth", "transformers", "DepthAnythingForDepthEstimation", (3, 224, 224)),
+    "hifigan": Network("1D", "transformers", "SpeechT5HifiGan", (64, 80)),
+    "donut": Network("windowed", "transformers", "DonutSwinModel", IMAGE),
+    "segment_anything_2": Network("hybrid", "transformers", "Sam2VisionModel", (3, 256, 256)),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
@@ -303,6 +347,18 @@ OPTIONS = {
        for name in ("PatchTSTModel", "PatchTSMixerModel")},
     **{name: {**NARROW_LAYERS, "image_size": 112, "num_frames": 8} for name in ("VivitModel", "TimesformerModel")},
     **{name: NARROW_LAYERS for name in ("SEWModel", "UniSpeechSatModel")},
+    "GPT2Model": {"use_cache": False},
+    "DebertaModel": {**TWO_LAYERS, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]},
+    **{name: TWO_LAYERS for name in ("LayoutLMModel", "MegatronBertModel", "TapasModel")},
+    "MBartModel": {"vocab_size": 1000, "d_model": 512, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 8,
+                   "decoder_attention_heads": 8, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048},
+    "OpenAIGPTModel": {"vocab_size": 1000, "n_embd": 512, "n_layer": 2, "n_head": 8},
+    "XGLMModel": {"vocab_size": 1000, "d_model": 512, "num_layers": 2, "attention_heads": 8, "ffn_dim": 2048, "use_cache": False},
+    "RwkvModel": {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "use_cache": False},
+    "SmolLM3Model": {**TWO_LAYERS, "num_key_value_heads": 4, "use_cache": False, "pad_token_id": 0},
+    "Lfm2Model": {**TWO_LAYERS, "num_hidden_layers": 4, "num_key_value_heads": 4, "use_cache": False,
+                  "layer_types": ["conv", "full_attention"] * 2},
+    "DonutSwinModel": {"embed_dim": 96, "depths": [2, 2, 6, 2], "num_heads": [3, 6, 12, 24], "window_size": 7},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
 
@@ -341,7 +397,7 @@ class Segmentation(torch.nn.Module):
 def build(network):
     options = OPTIONS.get(network.call, {})
     package = importlib.import_module(network.package)
-    if network.package in ("own_networks", "further_networks", "pattern_networks"):
+    if network.package in ("own_networks", "further_networks", "pattern_networks", "mechanism_networks"):
         return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
