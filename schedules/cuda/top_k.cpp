@@ -60,6 +60,15 @@ std::int64_t kept_of(const CudaTopKProblem& problem) {
   return sorts_all(problem) ? problem.count : problem.k;
 }
 
+/// Groups of elements whose largest bound what a row of so many threads takes; 0 where it takes too many for that.
+std::int64_t groups_of(const CudaTopKProblem& problem, int threads) {
+  constexpr std::int64_t least = 32, most = 128, of_each_taken = 4;
+  std::int64_t groups = least;
+  while (groups < of_each_taken * problem.k) groups *= 2;
+  const bool takes_few = !sorts_all(problem) && groups <= std::min<std::int64_t>(threads, most);
+  return takes_few ? groups : 0;
+}
+
 /// Threads that a row keeps busy, each with a few elements.
 std::int64_t wanted_threads(const CudaTopKProblem& problem) {
   constexpr std::int64_t elements_of_a_thread = 8;
@@ -109,8 +118,9 @@ std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
   const bool is_shared = kept <= most_kept(problem);
   std::vector<Rated<CudaTopKChoice>> rated;
   for (int threads = least_threads; threads <= most_threads; threads *= 2) {
-    const std::int64_t bytes =
-        (is_shared ? number_bytes(problem) * kept : 0) + (sorts_all(problem) ? 0 : search_bytes);
+    const std::int64_t bytes = (is_shared ? number_bytes(problem) * kept : 0) +
+                               (sorts_all(problem) ? 0 : search_bytes) +
+                               2 * (groups_of(problem, threads) + 1) * number_bytes(problem);
     int rows = is_shared ? std::max(1, well_filled / threads) : 1;
     while (rows > 1 && rows * bytes > most_bytes) rows /= 2;
     const double distance = threads > wanted ? static_cast<double>(threads) / static_cast<double>(wanted)
@@ -129,14 +139,16 @@ CudaTemplate make_cuda_top_k(const CudaTopKProblem& problem, const CudaTopKChoic
       fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
   const Element& element = *find_element(problem.element);
   result.source.text += fmt::format(
-      "constexpr int COUNT = {}, K = {}, INNER = {}, THREADS = {}, ROWS_OF_BLOCK = {}, KEY_DIGITS = {};\n"
+      "constexpr int COUNT = {}, K = {}, INNER = {}, THREADS = {}, ROWS_OF_BLOCK = {}, GROUPS = {}, "
+      "KEY_DIGITS = {};\n"
       "constexpr long long ROWS = {};\nconstexpr bool SORTS_ALL = {}, IS_SHARED = {}, LARGEST = {}, IS_FLOAT "
       "= {}, "
       "IS_SIGNED = {};\nstruct Wide {{\n  u64 key;\n  u32 place;\n}};\ntypedef {} Number;\n"
       "typedef {} In;\nstruct Arguments {{\n  In* values;\n  long long* indices;\n  const In* x;\n}};\n{}",
-      problem.count, problem.k, problem.inner, choice.threads, choice.rows, element.digits, problem.rows,
-      sorts_all(problem), kept_of(problem) <= most_kept(problem), problem.largest, element.is_float,
-      element.is_signed, number_bytes(problem) == 8 ? "u64" : "Wide", element.type, embedded::cuda_top_k);
+      problem.count, problem.k, problem.inner, choice.threads, choice.rows,
+      groups_of(problem, choice.threads), element.digits, problem.rows, sorts_all(problem),
+      kept_of(problem) <= most_kept(problem), problem.largest, element.is_float, element.is_signed,
+      number_bytes(problem) == 8 ? "u64" : "Wide", element.type, embedded::cuda_top_k);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;

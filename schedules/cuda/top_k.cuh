@@ -2,11 +2,14 @@
 // bits, or of 96, larger where it comes first, so that no two are alike. Unless all of a row is sorted, its K-th number is found digit by
 // digit, by counts of 8 bits; what is not below it is kept. What is kept lies in shared memory, or, of long rows, where the indices
 // are written, and is sorted by flips and halvings: pairs beyond the end are left alone, as nothing would move there.
+// Of few, the K-th of the largest numbers of 4 K and more groups of elements is none of those behind the K-th of the row: what is
+// not below it is mostly little, and put in order by counting what lies above each. Where it is more, digits are counted.
 //
 // schedules/cuda/top_k.cpp writes these ahead of this text:
 //   COUNT, K, INNER, ROWS     elements of a row, those taken; elements from one of a row to its next; rows
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a multiple of 32; rows of a block
 //   SORTS_ALL, IS_SHARED      is a row sorted whole; does what is kept lie in shared memory
+//   GROUPS                    of elements, where few are taken by bounds of theirs; else 0
 //   LARGEST, KEY_DIGITS       are the largest first; digits of an element that are not alike
 //   IS_FLOAT, IS_SIGNED       what elements are
 //   Number                    u64, or Wide: of elements of 64 bits, which are kept in shared memory
@@ -15,6 +18,13 @@
 constexpr int KEY_BITS = sizeof(Number) == 8 ? 32 : 64, NUMBER_BITS = KEY_BITS + 32;
 constexpr int KEPT = SORTS_ALL ? COUNT : K, DIGIT = 8, DIGITS = 1 << DIGIT, LANES = 32;
 constexpr int PLACE_DIGITS = COUNT <= 1 << 8 ? 1 : COUNT <= 1 << 16 ? 2 : COUNT <= 1 << 24 ? 3 : 4;
+
+constexpr bool TAKES_FEW = GROUPS > 0;
+
+struct Few {
+  Number largest[TAKES_FEW ? GROUPS : 1], kept[TAKES_FEW ? GROUPS : 1], least;
+  int taken;
+};
 
 struct Search {
   int counts[DIGITS];
@@ -34,6 +44,12 @@ DEVICE bool is_less(u64 a, u64 b) {
 }
 DEVICE bool is_less(Wide a, Wide b) {
   return a.key != b.key ? a.key < b.key : a.place < b.place;
+}
+DEVICE u64 of_lane(u64 n, int apart) {
+  return __shfl_xor_sync(~0u, n, apart);
+}
+DEVICE Wide of_lane(Wide n, int apart) {
+  return {__shfl_xor_sync(~0u, n.key, apart), __shfl_xor_sync(~0u, n.place, apart)};
 }
 DEVICE u32 low_part(u64 n) {
   return (u32)n;
@@ -193,17 +209,64 @@ DEVICE void sort_kept(Number* kept, int thread) {
   }
 }
 
+DEVICE void write_out(const Arguments& arguments, const In* row, Number number, long long out, int at) {
+  const u32 place = ~low_part(number);
+  arguments.values[out + (long long)at * INNER] = row[(long long)place * INNER];
+  arguments.indices[out + (long long)at * INNER] = place;
+}
+
+/// Writes the K first by a bound of the groups' largest; false where more than GROUPS reach it in a row of the block.
+DEVICE bool take_few(Few& few, const Arguments& arguments, const In* row, long long out, bool writes, int thread) {
+  constexpr int OF_GROUP = TAKES_FEW ? THREADS / GROUPS : 1;
+  Number largest{};  // none is as small
+#pragma unroll 8
+  for (int place = thread; place < COUNT; place += THREADS) {
+    const Number number = number_of(row, place);
+    if (is_less(largest, number)) largest = number;
+  }
+#pragma unroll
+  for (int apart = OF_GROUP / 2; apart > 0; apart /= 2) {
+    const Number other = of_lane(largest, apart);
+    if (is_less(largest, other)) largest = other;
+  }
+  if (thread % OF_GROUP == 0) few.largest[thread / OF_GROUP] = largest;
+  if (thread == 0) few.taken = 0;
+  __syncthreads();
+  if (thread < GROUPS) {
+    const Number own = few.largest[thread];
+    int before = 0;
+#pragma unroll 8
+    for (int i = 0; i < GROUPS; i++) before += is_less(own, few.largest[i]);
+    if (before == K - 1) few.least = own;
+  }
+  __syncthreads();
+  const Number least = few.least;
+#pragma unroll 8
+  for (int place = thread; place < COUNT; place += THREADS) {
+    const Number number = number_of(row, place);
+    if (is_less(number, least)) continue;
+    const int at = atomicAdd(&few.taken, 1);
+    if (at < GROUPS) few.kept[at] = number;
+  }
+  __syncthreads();
+  const int taken = few.taken;
+  if (__syncthreads_or(taken > GROUPS)) return false;
+  if (thread < taken && writes) {
+    const Number own = few.kept[thread];
+    int before = 0;
+    for (int i = 0; i < taken; i++) before += is_less(own, few.kept[i]);
+    if (before < K) write_out(arguments, row, own, out, before);
+  }
+  return true;
+}
+
 template <int STRIDE>
 DEVICE void take(Search& search, const Arguments& arguments, const In* row, Number* kept, long long out,
                  bool writes, int thread, int lane) {
   keep<STRIDE>(search, row, kept, thread, lane);
   sort_kept<STRIDE>(kept, thread);
-  for (int i = thread; i < K; i += THREADS) {
-    if (!writes) continue;
-    const u32 place = ~low_part(kept[(long long)i * STRIDE]);
-    arguments.values[out + (long long)i * INNER] = row[(long long)place * INNER];
-    arguments.indices[out + (long long)i * INNER] = place;
-  }
+  for (int i = thread; i < K && writes; i += THREADS)
+    write_out(arguments, row, kept[(long long)i * STRIDE], out, i);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
@@ -217,6 +280,10 @@ extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(cons
   const In* row = arguments.x + outer * COUNT * INNER + inner;
   Search& search = searches[SORTS_ALL ? 0 : own];
   wait_previous_kernels();
+  if constexpr (TAKES_FEW) {
+    __shared__ Few few[ROWS_OF_BLOCK];
+    if (take_few(few[own], arguments, row, out, wanted < ROWS, thread)) return;
+  }
   if constexpr (IS_SHARED)
     take<1>(search, arguments, row, shared[own], out, wanted < ROWS, thread, lane);
   else

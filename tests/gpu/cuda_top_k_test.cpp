@@ -37,6 +37,15 @@ std::vector<Tensor> alike_inputs(const Kernel& kernel) {
   return inputs;
 }
 
+/// Numbers whose largest lie together, so that bounds of groups say little.
+std::vector<Tensor> crowded_inputs(const Kernel& kernel, std::int64_t count) {
+  std::vector<Tensor> inputs = normal_inputs(kernel, 9);
+  Tensor& x = inputs[0];
+  for (std::int64_t i = 0; i < x.size(); ++i)
+    if (i % count % 1024 < 16) x.set_double(i, x.as_double(i) + 20);
+  return inputs;
+}
+
 class GpuCudaTopK : public GpuTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(GpuCudaTopK, IsTheInterpreters) {
@@ -44,10 +53,12 @@ TEST_P(GpuCudaTopK, IsTheInterpreters) {
   const Reading<CudaTopKProblem> reading = read_cuda_top_k(kernel);
   ASSERT_EQ(reading.refusal, "");
   const bool is_float = is_float_storage(reading.problem.element);
-  for (const bool alike : {false, true}) {
-    const std::vector<Tensor> inputs = !is_float ? whole_inputs(kernel, alike)
-                                       : alike   ? alike_inputs(kernel)
-                                                 : normal_inputs(kernel, 3);
+  std::vector<std::vector<Tensor>> all;
+  if (is_float)
+    all = {normal_inputs(kernel, 3), alike_inputs(kernel), crowded_inputs(kernel, reading.problem.count)};
+  else
+    all = {whole_inputs(kernel, false), whole_inputs(kernel, true)};
+  for (const std::vector<Tensor>& inputs : all) {
     const std::vector<Tensor> references = interpret(kernel.body, inputs);
     for (const CudaTopKChoice& choice : cuda_top_k_choices(reading.problem)) {
       const std::vector<Tensor> results =
