@@ -123,9 +123,12 @@ double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsCho
   const auto blocks = static_cast<double>(problem.batches * ceil_div(problem.columns, choice.width) *
                                           ceil_div(problem.places, choice.own));
   const auto at_once = std::min(together, std::ceil(blocks / processors));
-  const std::int64_t indices = problem.indices_of_update != 0 ? problem.indices_of_update : choice.width;
-  const auto bytes =
-      static_cast<double>(problem.updates * indices) * static_cast<double>(dtype_size(problem.index));
+  // What lies between the columns of a block is loaded with them.
+  const auto size = static_cast<std::int64_t>(dtype_size(problem.index));
+  const std::int64_t line = choice.width < problem.columns ? 32 : 0;
+  const std::int64_t loaded =
+      problem.indices_of_update != 0 ? problem.indices_of_update * size : std::max(choice.width * size, line);
+  const auto bytes = static_cast<double>(problem.updates * loaded);
   const double waits = of_update * static_cast<double>(ceil_div(problem.updates, choice.segments));
   return std::ceil(blocks / (processors * together)) *
          (std::max(waits, at_once * bytes / bytes_of_cycle) + of_copy * copies);
