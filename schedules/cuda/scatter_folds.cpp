@@ -183,7 +183,7 @@ std::vector<CudaScatterFoldsChoice> cuda_scatter_folds_choices(const CudaScatter
   for (int width = 1; width <= 32; width *= 2) {
     if (width > 1 && width >= 2 * problem.columns) break;
     for (int segments = threads / width; segments >= 1; segments /= 2) {
-      const std::int64_t most = most_bytes / (width * segments * bytes_of_sum(problem));
+      const std::int64_t most = most_bytes / (std::int64_t{width} * segments * bytes_of_sum(problem));
       for (const std::int64_t runs : {1, 4, 32}) {
         const std::int64_t own = std::min(most, ceil_div(problem.places, runs));
         if (own == 0) continue;
@@ -215,8 +215,8 @@ CudaTemplate make_cuda_scatter_folds(const CudaScatterFoldsProblem& problem,
       place_text(problem));
   launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * strips);
   launch.shape.block[0] = threads;
-  launch.shape.shared_bytes =
-      static_cast<unsigned>(choice.own * choice.width * choice.segments * bytes_of_sum(problem));
+  launch.shape.shared_bytes = static_cast<unsigned>(std::int64_t{choice.own} * choice.width *
+                                                    choice.segments * bytes_of_sum(problem));
   launch.shape.programmatic = true;
   launch.pointers = {problem.out, problem.initial ? problem.updates_argument : problem.x, problem.indices,
                      problem.updates_argument};
