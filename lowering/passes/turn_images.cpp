@@ -95,6 +95,7 @@ class Turner {
     const Node* before = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
     if (before == nullptr) return false;
     const ValueId source = before->inputs[0];
+    if (is_image(graph.type(source))) return false;  // its channels may lie innermost, as they are read
     const Dims perm = before->attributes.integers("perm");
     Dims axes, left;  // of the source
     for (std::size_t d = 0; d < perm.size(); ++d)

@@ -53,6 +53,21 @@ TEST(TurnImages, FoldsOverPixelsReadThemWhereTheyLie) {
   }
 }
 
+/// Sums of each pixel's channels are of rows, as they were written: images are not transposed for them.
+TEST(TurnImages, FoldsOfRowsOfChannelsStay) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 16, 4, 6}));
+  const ValueId rows = transpose(graph, conv(graph, x, 32, 3), {0, 2, 3, 1});
+  const ValueId sums = graph.add(Op::reduce_sum, {rows}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::matmul, {graph.add(Op::sub, {rows, sums}), weight(graph, {32, 8})})};
+  graph = store_narrow(graph, DType::bf16);
+  const Plan plan = lower(graph, channels_last());
+  for (const Kernel& kernel : plan.kernels)
+    for (const Node& node : kernel.body.nodes())
+      if (node.op == Op::reduce_sum) EXPECT_EQ(node.attributes.integers("axes"), Dims{3}) << plan_text(plan);
+  expect_faithful(graph, plan);
+}
+
 /// Frames of a film, each of which meets what was made of the one before: they are read where they lie.
 TEST(TurnImages, FramesAreImages) {
   Graph graph;
@@ -74,7 +89,8 @@ TEST(TurnImages, FramesAreImages) {
   const auto moves = [&](const Launch& launch) {
     return plan.kernels[static_cast<std::size_t>(launch.kernel)].kind == KernelClass::movement;
   };
-  EXPECT_LE(std::ranges::count_if(plan.launches, moves), 3) << "two concats, and the output\n" << plan_text(plan);
+  EXPECT_LE(std::ranges::count_if(plan.launches, moves), 3) << "two concats, and the output\n"
+                                                            << plan_text(plan);
   expect_faithful(graph, plan);
 }
 
