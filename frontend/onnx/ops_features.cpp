@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.h"
 #include "frontend/onnx/class_scores.h"
@@ -67,29 +68,37 @@ void imputer(ImportContext& c) {
   c.output(where(is_missing, per_feature(x, values, attribute), x));
 }
 
-/// A new last axis with 1 at the place of the element among the categories.
-void one_hot_encoder(ImportContext& c) {
+/// One row per element, with 1 at the place of the element among the categories.
+Sym category_flags(ImportContext& c) {
   GraphBuilder& b = c.builder();
   const std::vector<std::int64_t> numbers = c.integers("cats_int64s");
   const std::vector<std::string> names = c.strings("cats_strings");
   if (numbers.empty() == names.empty()) throw ModelError("expected one of cats_int64s and cats_strings");
-  const bool gives_zeros = c.integer("zeros", 1) != 0;
-  if (numbers.empty()) {
-    if (!gives_zeros) (void)c.strings(0);  // unknown ones must be refused
-    const Texts x = c.texts(0);
-    const Dims dims{static_cast<std::int64_t>(x.list->size()), static_cast<std::int64_t>(names.size())};
-    b.reserve_table(dims);
-    std::vector<double> flags;
-    for (const std::string& value : *x.list) {
-      if (!gives_zeros && std::find(names.begin(), names.end(), value) == names.end())
-        throw ModelError("'{}' is no category", value);
-      for (const std::string& name : names) flags.push_back(name == value ? 1 : 0);
-    }
-    return c.output(gather(b.reals(DType::f32, dims, flags), x.places, 0));
+  if (!numbers.empty()) {
+    const Sym x = cast(c.input(0), DType::i64);
+    return cast(apply(Op::equal, unsqueeze(x, {-1}), b.integers(numbers)), DType::f32);
   }
-  if (!gives_zeros) throw UnsupportedError("attribute 'zeros' is 0: unknown categories cannot be refused");
-  const Sym x = cast(c.input(0), DType::i64);
-  c.output(cast(apply(Op::equal, unsqueeze(x, {-1}), b.integers(numbers)), DType::f32));
+  const Texts x = c.texts(0);
+  const Dims dims{static_cast<std::int64_t>(x.list->size()), static_cast<std::int64_t>(names.size())};
+  b.reserve_table(dims);
+  std::vector<double> flags;
+  for (const std::string& value : *x.list)
+    for (const std::string& name : names) flags.push_back(name == value ? 1 : 0);
+  return gather(b.reals(DType::f32, dims, flags), x.places, 0);
+}
+
+void one_hot_encoder(ImportContext& c) {
+  const Sym flags = category_flags(c);
+  const bool gives_zeros = c.integer("zeros", 1) != 0;
+  if (!gives_zeros) {
+    std::vector<std::int64_t> elements(static_cast<std::size_t>(flags.rank() - 1));
+    std::iota(elements.begin(), elements.end(), std::int64_t{0});
+    const Sym least =
+        reduce(Op::reduce_min, reduce(Op::reduce_max, flags, {flags.rank() - 1}, false), elements, false);
+    c.expect(apply(Op::greater, least, 0.5),
+             "an element is none of the categories, and attribute 'zeros' is 0");
+  }
+  c.output(flags);
 }
 
 /// Pads or cuts every input to its width, and joins them.

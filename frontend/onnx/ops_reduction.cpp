@@ -1,5 +1,6 @@
 // Reductions over axes, and losses.
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -46,8 +47,12 @@ void reduce_extreme(ImportContext& c) {
   c.output(cast(reduce(op, cast(r.x, DType::u8), r.axes, r.keepdims), DType::boolean));
 }
 
+/// Of no elements ONNX leaves the mean open; it is 0 here, as in ONNX Runtime and in torch's embedding bags.
 void reduce_mean_op(ImportContext& c) {
   const Reduction r = read_reduction(c);
+  const bool is_of_nothing = std::any_of(
+      r.axes.begin(), r.axes.end(), [&](std::int64_t axis) { return r.x.dim(static_cast<int>(axis)) == 0; });
+  if (is_of_nothing) return c.output(sum_of(r, r.x));
   c.output(reduce_mean(r.x, r.axes, r.keepdims));
 }
 

@@ -175,6 +175,9 @@ def features():
     yield ml("one_hot", "OneHotEncoder", lambda rng: {"x": np.array([[1, 5], [3, 2]], np.int64)}, cats_int64s=[1, 2, 3],
              zeros=1)
     yield ml("one_hot_names", "OneHotEncoder", lambda rng: {"x": np.array(["b", "a", "z"])}, cats_strings=["a", "b"], zeros=1)
+    yield ml("one_hot_known", "OneHotEncoder", lambda rng: {"x": np.array([[1, 3], [3, 2]], np.int64)}, cats_int64s=[1, 2, 3],
+             zeros=0)
+    yield ml("one_hot_known_names", "OneHotEncoder", lambda rng: {"x": np.array(["b", "a"])}, cats_strings=["a", "b"], zeros=0)
     yield ml("feature_vectorizer", "FeatureVectorizer", lambda rng: {"a": floats(rng, 2, 3), "b": floats(rng, 2, 1)},
              inputdimensions=[3, 1])
     yield ml("category_mapper_names", "CategoryMapper", lambda rng: {"x": np.array(["b", "a", "z"])}, cats_strings=["a", "b"],

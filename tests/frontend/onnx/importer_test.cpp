@@ -443,5 +443,13 @@ TEST(OnnxImporterTest, ASubgraphMayNameItsValuesAsItsNodeDoes) {
   EXPECT_EQ(import_onnx_bytes(model.SerializeAsString(), "").outputs.size(), 1U);
 }
 
+/// As embedding bags of nothing have it.
+TEST(OnnxImporterTest, TheMeanOfNoElementsIsZero) {
+  const Graph graph = import_model(one_node(13, "ReduceMean", {0}));
+  const Tensor mean = interpret(graph, {Tensor(DType::f32, {0})}).at(0);
+  ASSERT_EQ(mean.size(), 1);
+  EXPECT_EQ(mean.as_double(0), 0);
+}
+
 }  // namespace
 }  // namespace sylvite

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/onnx/onnx_model.h"
@@ -158,6 +159,25 @@ TEST(OtherDomainsTest, RefusesByNameWhatItDoesNotServe) {
               HasSubstr("'PagedAttention' of domain 'com.microsoft'"));
   EXPECT_THAT(OneNode("com.microsoft.nchwc", "Conv", {"x"}).input("x", {1}).refusal(),
               HasSubstr("saved this model for one machine"));
+}
+
+TEST(OtherDomainsTest, UnknownCategoriesAreErrorsOfTheRunWhereNoZerosStandForThem) {
+  OneNode encoder("ai.onnx.ml", "OneHotEncoder", {"x"});
+  encoder.input("x", {3}, onnx::TensorProto::INT64).integer("zeros", 0);
+  onnx::AttributeProto& categories = *encoder.node().add_attribute();
+  categories.set_name("cats_int64s");
+  categories.set_type(onnx::AttributeProto::INTS);
+  for (const std::int64_t category : {2, 5}) categories.add_ints(category);
+  const ImportedModel model = import_model_bytes(encoder.model.SerializeAsString(), "");
+  const auto run = [&](const std::vector<std::int64_t>& x) {
+    return interpret(model, {Tensor::of<std::int64_t>(DType::i64, {3}, x)}).at(0).tensor();
+  };
+  const Tensor flags = run({5, 2, 5});
+  EXPECT_EQ(flags.dims(), (Dims{3, 2}));
+  for (std::int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(flags.as_double(i), i % 2 == (i == 2 || i == 3 ? 0 : 1) ? 1 : 0);
+  EXPECT_THAT([&] { (void)run({5, 3, 5}); },
+              testing::ThrowsMessage<InputError>(HasSubstr("an element is none of the categories")));
 }
 
 TEST(OtherDomainsTest, RefusesMapsAndUnknownTransforms) {
