@@ -225,6 +225,8 @@ void OnnxGraphImporter::bind_initializers(const onnx::GraphProto& graph, OnnxSco
 void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScope& scope) {
   if (input.type().value_case() == onnx::TypeProto::VALUE_NOT_SET)
     throw ModelError("input '{}' has no type", input.name());
+  if (input.type().has_map_type())
+    throw UnsupportedError("maps are not supported: give the model their values as a tensor");
   const bool is_tensor = input.type().has_tensor_type();
   const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
   if (!is_numeric && stage_ == OnnxStage::first) {
@@ -376,6 +378,28 @@ void OnnxGraphImporter::import_operator(const OnnxOp& op, const onnx::NodeProto&
   if (!op.domain.empty()) context.check_no_surplus_attributes();
 }
 
+OnnxGraphImporter::Row OnnxGraphImporter::row_of(const onnx::NodeProto& node, const OnnxFrame& frame) {
+  const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
+  const auto found = frame.opsets.find(domain);
+  const int opset = found == frame.opsets.end() ? 1 : found->second;
+  const OnnxOp* op = find_onnx_op(domain, node.op_type(), opset);
+  if (op == nullptr) {
+    throw UnsupportedError("operator '{}' of domain '{}', opset {}, is not supported{}", node.op_type(),
+                           domain.empty() ? "ai.onnx" : domain, opset,
+                           domain == "com.microsoft.nchwc" ? made_for_one_machine : "");
+  }
+  return {op, opset};
+}
+
+void OnnxGraphImporter::check_operator(const onnx::NodeProto& node, const OnnxFrame& frame) const {
+  if (functions_.find(node) != nullptr) return;
+  try {
+    (void)row_of(node, frame);
+  } catch (const Error& error) {
+    rethrow_named(error, describe_node(node));
+  }
+}
+
 void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame) {
   try {
     count_nodes(1 + (node.input_size() + node.output_size() + node.attribute_size()) / entries_like_a_node);
@@ -383,15 +407,7 @@ void OnnxGraphImporter::import_node(const onnx::NodeProto& node, OnnxScope& scop
       import_function(node, *function, scope, frame);
       return;
     }
-    const std::string domain = node.domain() == "ai.onnx" ? "" : node.domain();
-    const auto found = frame.opsets.find(domain);
-    const int opset = found == frame.opsets.end() ? 1 : found->second;
-    const OnnxOp* op = find_onnx_op(domain, node.op_type(), opset);
-    if (op == nullptr) {
-      throw UnsupportedError("operator '{}' of domain '{}', opset {}, is not supported{}", node.op_type(),
-                             domain.empty() ? "ai.onnx" : domain, opset,
-                             domain == "com.microsoft.nchwc" ? made_for_one_machine : "");
-    }
+    const auto& [op, opset] = row_of(node, frame);
     builder_.set_node_name(node.name().empty() && node.output_size() > 0 ? node.output(0) : node.name());
     if (moves_strings(*this, scope, node))
       import_moved_strings(*this, scope, frame, node, *op, opset);

@@ -124,6 +124,14 @@ class OnnxGraphImporter {
   [[nodiscard]] Tensor weight(const onnx::TensorProto& proto) const { return read_initializer(proto); }
 
  private:
+  struct Row {
+    const OnnxOp* op;
+    int opset;
+  };
+  /// Throws UnsupportedError for an operator that there is not.
+  [[nodiscard]] static Row row_of(const onnx::NodeProto& node, const OnnxFrame& frame);
+  /// Throws UnsupportedError where no function and no row is what the node names.
+  void check_operator(const onnx::NodeProto& node, const OnnxFrame& frame) const;
   void import_or_defer(const onnx::NodeProto& node, OnnxScope& scope, const OnnxFrame& frame);
   [[nodiscard]] HostHandover hand_over(const std::string& name, const OnnxBinding& binding);
   void import_input(const onnx::ValueInfoProto& input, OnnxScope& scope);

@@ -217,6 +217,7 @@ void OnnxGraphImporter::import_or_defer(const onnx::NodeProto& node, OnnxScope& 
       expectations_.resize(expectations_before);
     }
   }
+  check_operator(node, frame);
   for (const std::string& name : node.output())
     if (!name.empty()) scope.bind(name, OnnxBinding::deferred());
   deferred_.push_back({&node, reason, is_first, size});

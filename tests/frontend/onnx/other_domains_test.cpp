@@ -180,10 +180,30 @@ TEST(OtherDomainsTest, UnknownCategoriesAreErrorsOfTheRunWhereNoZerosStandForThe
               testing::ThrowsMessage<InputError>(HasSubstr("an element is none of the categories")));
 }
 
+/// Not in a run that comes to them.
+TEST(OtherDomainsTest, RefusesUnknownOperatorsAmongStepsOfTheHost) {
+  OneNode places("", "NonZero", {"x"}, {"places"});
+  places.input("x", {3});
+  add_node(places.graph(), "BeamSearch", {"places"}, {"sequences"}).set_domain(microsoft);
+  add_output(places.graph(), "sequences");
+  EXPECT_THAT(
+      [&] { (void)import_model_bytes(places.model.SerializeAsString(), ""); },
+      testing::ThrowsMessage<UnsupportedError>(HasSubstr("operator 'BeamSearch' of domain 'com.microsoft'")));
+}
+
 TEST(OtherDomainsTest, RefusesMapsAndUnknownTransforms) {
   for (const char* type : {"CastMap", "DictVectorizer"})
     EXPECT_THAT(OneNode("ai.onnx.ml", type, {"x"}).input("x", {1, 2}).refusal(),
                 HasSubstr("maps are not supported: give the model their values as a tensor"));
+  OneNode map("ai.onnx.ml", "DictVectorizer", {"x"});
+  map.input("x", {1, 2})
+      .graph()
+      .mutable_input(0)
+      ->mutable_type()
+      ->mutable_map_type()
+      ->set_key_type(onnx::TensorProto::STRING);
+  EXPECT_THAT([&] { (void)import_model_bytes(map.model.SerializeAsString(), ""); },
+              testing::ThrowsMessage<UnsupportedError>(HasSubstr("input 'x': maps are not supported")));
   OneNode linear("ai.onnx.ml", "LinearRegressor", {"x"});
   onnx::AttributeProto& weights = *linear.node().add_attribute();
   weights.set_name("coefficients");
