@@ -1,6 +1,7 @@
 #include "frontend/onnx/forest.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -78,6 +79,11 @@ Places places_of(const Forest& forest) {
   return places;
 }
 
+/// Elements of a table of places: powers of two, so that kernels for trees of like sizes are equal.
+std::int64_t table_size(const Places& places) {
+  return static_cast<std::int64_t>(std::bit_ceil(places.nodes.size()));
+}
+
 /// What every level reads, one element per place. A leaf leads to itself, as its condition never holds. Absent: not needed.
 struct NodeTables {
   Sym word;  ///< the feature, and where it leads: feature 2^bits + next
@@ -108,11 +114,11 @@ Sym member_table(GraphBuilder& b, const Forest& forest, const Places& places, DT
 }
 
 Sym words(GraphBuilder& b, const Forest& forest, const Places& places, int bits) {
-  const auto count = static_cast<std::int64_t>(places.nodes.size());
+  const std::int64_t count = table_size(places);
   const std::int64_t most = forest.feature.empty() ? 0 : *std::ranges::max_element(forest.feature);
   const bool is_short = most < std::numeric_limits<std::int32_t>::max() >> bits;
   Tensor table(is_short ? DType::i32 : DType::i64, {count});
-  for (std::int64_t place = 0; place < count; ++place) {
+  for (std::int64_t place = 0; place < static_cast<std::int64_t>(places.nodes.size()); ++place) {
     const std::int64_t node = places.nodes[static_cast<std::size_t>(place)];
     const std::int64_t feature = node < forest.inner() ? forest.feature[static_cast<std::size_t>(node)] : 0;
     table.set_int64(place, (feature << bits) + places.next[static_cast<std::size_t>(place)]);
@@ -121,14 +127,14 @@ Sym words(GraphBuilder& b, const Forest& forest, const Places& places, int bits)
 }
 
 NodeTables node_tables(GraphBuilder& b, const Forest& forest, const Places& places, DType dtype) {
-  const auto count = static_cast<std::int64_t>(places.nodes.size());
+  const std::int64_t count = table_size(places);
   b.reserve_table({6, count});
   NodeTables tables;
   while ((std::int64_t{1} << tables.bits) < count) ++tables.bits;
   tables.word = words(b, forest, places, tables.bits);
   const bool is_tracked = std::ranges::find(forest.tracks, 1) != forest.tracks.end();
   Tensor splits(dtype, {count});
-  std::vector<std::int64_t> modes(places.nodes.size()), tracks = modes, leaves = modes;
+  std::vector<std::int64_t> modes(static_cast<std::size_t>(count)), tracks = modes, leaves = modes;
   for (std::size_t place = 0; place < places.nodes.size(); ++place) {
     const std::int64_t node = places.nodes[place];
     const bool is_inner = node < forest.inner();

@@ -30,6 +30,8 @@ constexpr Pass<Options> table[] = {
     {"common_subexpressions", always, plain<common_subexpressions>, "compute equal nodes once"},
     {"simplify_algebra", always, plain<simplify_algebra>,
      "log(exp(2x)) = 2x, x*1 = x, x^2 = x*x, 1/sqrt(x) = rsqrt(x), ..."},
+    {"fold_lookups", always, plain<fold_lookups>,
+     "what is computed of elements of small constants is looked up", has<Op::gather>},
     {"place_ranges", always, plain<place_ranges>,
      "values that are written to places known ahead are concats with what stays",
      has<Op::scatter_nd, Op::scatter_elements>},

@@ -21,6 +21,7 @@ namespace sylvite {
 [[nodiscard]] Graph simplify_views(const Graph& graph);
 [[nodiscard]] Graph common_subexpressions(const Graph& graph);
 [[nodiscard]] Graph simplify_algebra(const Graph& graph);
+[[nodiscard]] Graph fold_lookups(const Graph& graph);
 [[nodiscard]] Graph place_ranges(const Graph& graph);
 [[nodiscard]] Graph fold_batch_norm(const Graph& graph);
 [[nodiscard]] Graph fold_conv_bias(const Graph& graph);
