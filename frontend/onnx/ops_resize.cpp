@@ -48,10 +48,20 @@ void apply_scales(const std::vector<double>& scales, const std::vector<int>& axe
   }
 }
 
+/// Towards zero, but for errors of sums in f32: a mean of equal integers is that integer.
+Sym cut(Sym y, DType dtype) {
+  constexpr double error = 1.0 / 4096;
+  return cast(y + where(apply(Op::less, y, 0.0), y.builder().scalar(DType::f32, -error), error), dtype);
+}
+
+/// What is interpolated of integers is cut once at the end, as in ONNX Runtime and in ONNX's reference; with antialias each
+/// axis is rounded.
 void resize_axes(ImportContext& c, const ResizeRule& rule, const std::vector<ResizeAxis>& all) {
-  Sym x = c.input(0);
-  for (std::size_t i = 0; i < all.size(); ++i) x = resize_axis(x, static_cast<int>(i), rule, all[i]);
-  c.output(x);
+  const DType dtype = c.input(0).dtype();
+  const bool is_cut = !is_float(dtype) && rule.mode != "nearest" && !rule.is_antialias;
+  Sym y = is_cut ? cast(c.input(0), DType::f32) : c.input(0);
+  for (std::size_t i = 0; i < all.size(); ++i) y = resize_axis(y, static_cast<int>(i), rule, all[i]);
+  c.output(is_cut ? cut(y, dtype) : y);
 }
 
 std::vector<ResizeAxis> unchanged_axes(Sym x) {

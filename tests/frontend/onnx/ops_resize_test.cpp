@@ -37,6 +37,20 @@ TEST(OnnxResize, InterpolatesBetweenNeighbours) {
   for (std::int64_t i = 0; i < 8; ++i) EXPECT_FLOAT_EQ(y.as_double(i), wanted[i]);
 }
 
+/// As ONNX Runtime and ONNX's reference do, once for both axes.
+TEST(OnnxResize, WhatIsInterpolatedOfIntegersIsCut) {
+  onnx::ModelProto model = empty_model(19);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 1, 2, 2}, onnx::TensorProto::INT8);
+  add_floats(graph, "scales", {4}, {1, 1, 2, 2});
+  set_text(add_node(graph, "Resize", {"x", "", "scales"}, {"y"}), "mode", "linear");
+  add_output(graph, "y");
+  Tensor x(DType::i8, {1, 1, 2, 2});
+  for (std::int64_t i = 0; i < 4; ++i) x.set_int64(i, i == 0 ? -3 : i == 3 ? 3 : 0);
+  const Tensor y = interpret(import_onnx_bytes(model.SerializeAsString(), "", {}), {x}).at(0);
+  EXPECT_EQ(y.to_int64s(), (std::vector<std::int64_t>{-3, -2, 0, 0, -2, -1, 0, 0, 0, 0, 1, 2, 0, 0, 2, 3}));
+}
+
 TEST(OnnxResize, OfNoImagesThereAreNone) {
   for (const char* mode : {"nearest", "linear", "cubic"}) {
     const Tensor none(DType::f32, {0, 1, 1, 4});
