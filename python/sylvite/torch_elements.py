@@ -86,6 +86,22 @@ def _angle(x: Tensor) -> Any:
     return torch.where(x.isnan(), x, angle.to(x.dtype)) if x.is_floating_point() else angle.to(torch.get_default_dtype())
 
 
+def _of_truths(function: Callable[..., Tensor]) -> Callable[..., Any]:
+    """Extremes of truths; of numbers they have rows."""
+    return lambda x, y: function(x, y) if x.dtype == y.dtype == torch.bool else NotImplemented
+
+
+def _scaled_erfc(x: Tensor) -> Any:
+    """exp(x^2) erfc(x), in f64; far out a series, where one factor is infinite and the other zero."""
+    if x.dtype not in (torch.float32, torch.float64):
+        return NotImplemented
+    wide = x.double()
+    near, far = wide.clamp(max=25.0), wide.clamp(min=25.0)
+    inverse = 0.5 / far.square()
+    series = (1 - inverse * (1 - 3 * inverse * (1 - 5 * inverse))) / (far * math.sqrt(math.pi))
+    return torch.where(wide > 25.0, series, near.square().exp() * near.erfc()).to(x.dtype)
+
+
 # Numbers as operands
 
 
@@ -217,6 +233,8 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fft_fftfreq.default: _frequencies,
     aten.fft_rfftfreq.default: _frequencies_of_halves,
     aten.frexp.Tensor: _mantissa_and_exponent,
+    aten.maximum.default: _of_truths(torch.logical_or),
+    aten.minimum.default: _of_truths(torch.logical_and),
     aten.nanmedian.dim: _median_of_lines,
     aten.narrow_copy.default: lambda x, dim, start, length: x.narrow(dim, start, length).clone(),
     aten.nextafter.default: _next_after,
@@ -232,5 +250,6 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.scatter.value_reduce: _scatter_and_reduce,
     aten.searchsorted.Scalar: _search_number,
     aten.searchsorted.Tensor: _search,
+    aten.special_erfcx.default: _scaled_erfc,
     aten.view.dtype: _read_as,
 }

@@ -34,6 +34,16 @@ class Elements(Whole):
         x, y = torch.randint(-99, 99, (9,)), torch.randint(0, 7, (9,))
         self.check(lambda x, y: (x << y, x >> y, 3 << y, torch.bitwise_left_shift(x, 2), 5 & x, 5 | x, 5 ^ x), x, y)
 
+    def test_scaled_erfc(self):
+        x = torch.tensor([-30.0, -9.0, -1.0, -0.0, 0.3, 5.0, 9.3, 24.9, 25.1, 1e4, 3e38, INF, -INF])
+        self.check(lambda x: (torch.special.erfcx(x), torch.special.erfcx(x.double())), x)
+        self.check(lambda x: told(torch.special.erfcx(x)), torch.tensor([NAN, 1.0]))
+        self.check_gradients(torch.special.erfcx, torch.linspace(-3, 30, 23))
+
+    def test_extremes_of_truths(self):
+        x, y = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
+        self.check(lambda x, y: (torch.maximum(x, y), torch.minimum(x, y), torch.maximum(x.int(), y), torch.minimum(x, y.float())), x, y)
+
     def test_rounding(self):
         x = torch.arange(-30, 30) / 8
         self.check(lambda x: (x.round(decimals=2), x.round(decimals=-1), x.round(decimals=0)), x)
