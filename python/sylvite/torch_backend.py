@@ -27,6 +27,7 @@ from ._settings import settings
 from .torch_complex import DECOMPOSITIONS as COMPLEX
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_elements import DECOMPOSITIONS as ELEMENTS
+from .torch_factors import DECOMPOSITIONS as FACTORS
 from .torch_graph import DTYPES, Text, Writer, computes, device_of, is_write, unwritable
 from .torch_grids import DECOMPOSITIONS as GRIDS
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
@@ -34,6 +35,7 @@ from .torch_loops import body_of
 from .torch_operations import DECOMPOSITIONS as OWN
 from .torch_operations import keep_attention
 from .torch_parts import split
+from .torch_quantised import decompositions as of_quantisation
 from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
 from .torch_recurrent import keep_loops
@@ -131,12 +133,12 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
     table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    own = {**WHOLE, **ELEMENTS, **GRIDS, **COMPLEX, **SEGMENTS, **DRAWS, **OWN}
+    own = {**WHOLE, **FACTORS, **ELEMENTS, **GRIDS, **COMPLEX, **SEGMENTS, **DRAWS, **OWN}
     return {**kept, **{op: _or_whole(function) for op, function in own.items()}}
 
 
 def decompositions(has_gradients: bool) -> dict[Any, Callable[..., Any]]:
-    return {**own_decompositions(), **of_torchvision(), **(TRAINING if has_gradients else {})}
+    return {**own_decompositions(), **of_quantisation(), **of_torchvision(), **(TRAINING if has_gradients else {})}
 
 
 @dataclasses.dataclass

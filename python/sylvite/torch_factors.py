@@ -1,0 +1,141 @@
+"""Linear algebra that torch's core table leaves whole, by few operations: triangular factors and systems.
+
+Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten = torch.ops.aten
+Tensor = torch.Tensor
+
+
+def _by_columns(x: Tensor) -> Tensor:
+    """Columns behind each other in memory, as LAPACK leaves them."""
+    return x.mT.contiguous().mT
+
+
+def _factors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the transpose where that lies as LAPACK has it, as torch's own gradients of determinants expect them."""
+    return aten.linalg_lu_factor_ex.default(a.mT if a.is_contiguous() else a)
+
+
+def _diagonal_and_sign(packed: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
+    places = torch.arange(1, packed.shape[-1] + 1, device=packed.device, dtype=pivots.dtype)
+    sign = torch.where(pivots == places, 1.0, -1.0).to(packed.dtype).prod(-1)
+    return packed.diagonal(dim1=-2, dim2=-1), sign
+
+
+def _det(a: Tensor) -> Any:
+    if a.is_complex():
+        return NotImplemented
+    packed, pivots, _ = _factors(a)
+    diagonal, sign = _diagonal_and_sign(packed, pivots)
+    return diagonal.prod(-1) * sign, packed, pivots
+
+
+def _slogdet(a: Tensor) -> Any:
+    if a.is_complex():
+        return NotImplemented
+    packed, pivots, _ = _factors(a)
+    diagonal, sign = _diagonal_and_sign(packed, pivots)
+    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots
+
+
+def _solve(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
+    if a.is_complex() or check_errors:
+        return NotImplemented
+    packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
+    is_vector = b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
+    x = aten.linalg_lu_solve.default(packed, pivots, b.unsqueeze(-1) if is_vector else b, left=left)
+    laid = x.squeeze(-1) if is_vector else _by_columns(x) if left else x.contiguous()
+    return laid, packed, pivots, info
+
+
+def _inverse(a: Tensor, *, check_errors: bool = False) -> Any:
+    if a.is_complex() or check_errors:
+        return NotImplemented
+    packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand_as(a)
+    return _by_columns(aten.linalg_lu_solve.default(packed, pivots, unit)), info
+
+
+def _cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Any:
+    if b.is_complex():
+        return NotImplemented
+    lower = root.mT if upper else root
+    y = aten.linalg_solve_triangular.default(lower, b, upper=False)
+    return _by_columns(aten.linalg_solve_triangular.default(lower.mT, y, upper=True))
+
+
+def _cholesky_inverse(root: Tensor, upper: bool = False) -> Any:
+    return _cholesky_solve(torch.eye(root.shape[-1], dtype=root.dtype, device=root.device).expand_as(root), root, upper)
+
+
+def _triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
+    if b.is_complex():
+        return NotImplemented
+    given, upper = (a.mT, not upper) if transpose else (a, upper)
+    return aten.linalg_solve_triangular.default(given, b, upper=upper, unitriangular=unitriangular), a.clone()
+
+
+#: Halvings that bring any matrix whose exponential is finite below 1/2.
+_HALVINGS = 12
+#: Terms that are left then: the next one is below 2^-13 / 13!.
+_TERMS = 12
+
+
+def _matrix_exp(a: Tensor) -> Any:
+    """A series of what is halved so often that it converges at once, squared as often."""
+    if a.is_complex() or a.dtype not in (torch.float32, torch.float64):
+        return NotImplemented
+    size = a.abs().sum(-2).amax(-1)[..., None, None]
+    halvings = (size.clamp(min=2.0**-20).log2() + 1).ceil().clamp(0, _HALVINGS)
+    x = a * torch.exp2(-halvings)
+    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    result = unit + x / _TERMS
+    for k in range(_TERMS - 1, 0, -1):
+        result = unit + x @ result / k
+    for i in range(_HALVINGS):
+        result = torch.where(halvings > i, result @ result, result)
+    return result
+
+
+# Factors apart
+
+
+def _unpack_factors(packed: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+    """Of square matrices. The exchanges are the solution of a system whose factors are ones."""
+    size = packed.shape[-1]
+    if packed.is_complex() or packed.shape[-2] != size:
+        return NotImplemented
+    unit = torch.eye(size, dtype=packed.dtype, device=packed.device).expand_as(packed)
+    none = packed.new_empty(0)
+    order = aten.linalg_lu_solve.default(unit, pivots, unit).mT.contiguous() if unpack_pivots else none
+    if not unpack_data:
+        return order, none, none
+    return order, (packed.tril(-1) + unit).contiguous(), packed.triu().contiguous()
+
+
+def _lu(a: Tensor, *, pivot: bool = True) -> Any:
+    if not pivot or a.is_complex() or a.shape[-2] != a.shape[-1]:
+        return NotImplemented
+    packed, pivots, _ = aten.linalg_lu_factor_ex.default(a)
+    return _unpack_factors(packed, pivots)
+
+
+#: Beside torch's tables.
+DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten._linalg_det.default: _det,
+    aten._linalg_slogdet.default: _slogdet,
+    aten._linalg_solve_ex.default: _solve,
+    aten.cholesky_inverse.default: _cholesky_inverse,
+    aten.cholesky_solve.default: _cholesky_solve,
+    aten.linalg_inv_ex.default: _inverse,
+    aten.linalg_lu.default: _lu,
+    aten.linalg_matrix_exp.default: _matrix_exp,
+    aten.lu_unpack.default: _unpack_factors,
+    aten.triangular_solve.default: _triangular_solve,
+}
