@@ -49,6 +49,7 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
+from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
@@ -137,8 +138,24 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     return {**kept, **{op: _or_whole(function) for op, function in own.items()}}
 
 
-def decompositions(has_gradients: bool) -> dict[Any, Callable[..., Any]]:
-    return {**own_decompositions(), **of_quantisation(), **of_torchvision(), **(TRAINING if has_gradients else {})}
+class Decompositions(Mapping[Any, Callable[..., Any]]):
+    """By operation. They are gathered when the first is asked for: a graph that torch has kept needs none."""
+
+    def __init__(self, has_gradients: bool) -> None:
+        self.has_gradients = has_gradients
+
+    @functools.cached_property
+    def table(self) -> dict[Any, Callable[..., Any]]:
+        return {**own_decompositions(), **of_quantisation(), **of_torchvision(), **(TRAINING if self.has_gradients else {})}
+
+    def __getitem__(self, op: Any) -> Callable[..., Any]:
+        return self.table[op]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.table)
+
+    def __len__(self) -> int:
+        return len(self.table)
 
 
 @dataclasses.dataclass
@@ -286,10 +303,18 @@ def _whole_forward(module: torch.fx.GraphModule) -> tuple[Text | None, dict[torc
     return text, refused
 
 
+def _one_program(text: Text, device: str, kind: str, options: Options, fallback: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
+    record = Compiled(kind, device)
+    program = make_program(text, device, options, fallback, Failure(options, record))
+    record.add(text, program)
+    _tell(record)
+    return with_sizes(program, text.symbols, text.computed)
+
+
 def _compile(
     module: torch.fx.GraphModule, options: Options, kind: str, strides: dict[int, tuple[int, ...]]
-) -> Callable[[list[Any]], Any]:
-    """`strides`: of inputs, as operations that torch runs expect them."""
+) -> tuple[Callable[[list[Any]], Any], Text | None]:
+    """The graph's function, and its text if that is one program. `strides`: of inputs, as operations that torch runs expect them."""
     device = device_of(module.graph.nodes)
     record = Compiled(kind, device)
     failed = Failure(options, record)
@@ -300,12 +325,9 @@ def _compile(
         name, op, reason = record.refused[0]
         failed(f"%{name} = {op}: {reason}")
     if text is not None and not text.writes and not text.makes_values:
-        return run_boxed(module)  # views of inputs and sizes alone
+        return run_boxed(module), None  # views of inputs and sizes alone
     if text is not None:
-        program = make_program(text, device, options, with_strides(run_boxed(module), strides), failed)
-        record.add(text, program)
-        _tell(record)
-        return with_sizes(program, text.symbols, text.computed)
+        return _one_program(text, device, kind, options, with_strides(run_boxed(module), strides)), text
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
         program = make_program(part_text, device, options, run_boxed(part), failed)
@@ -319,7 +341,7 @@ def _compile(
     record.torch_parts = made.torch_parts
     record.refused += made.refused
     _tell(record)
-    return with_strides(made, strides)
+    return with_strides(made, strides), None
 
 
 class Body(torch.nn.Module):
@@ -346,7 +368,14 @@ def _compile_bodies(module: torch.fx.GraphModule, node: torch.fx.Node, options: 
         if has_one:
             last.args = ((last.args[0],),)
             body.recompile()
-        module.set_submodule(str(used.target), Body(_compile(body, options, "body", {}), has_one))
+        module.set_submodule(str(used.target), Body(_compile(body, options, "body", {})[0], has_one))
+
+
+def make_kept(recipe: Recipe, options: Options) -> Callable[[list[Any]], Any]:
+    """The function of a graph that another process compiled."""
+    fallback = with_strides(recipe.source, recipe.strides)
+    run = _one_program(recipe.text, recipe.device, recipe.kind, options, fallback)
+    return with_seeds(with_checks(with_borders(run, recipe.borders), recipe.checks), recipe.seeds)
 
 
 def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
@@ -354,7 +383,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         if _is_trivial(module):
-            return run_boxed(module)
+            return keep(run_boxed(module), None)
         strides = take_strides(module, inputs) if kind == "backward" else {}
         if kind != "backward":
             mark_remade(module)
@@ -365,12 +394,16 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         checks = [*take_checks(module), *(take_places(module) if kind != "backward" else ())]
         make_numbers_tensors(module)
         borders = open_borders(module, strides)
-        made = with_borders(compile_or_leave(module, strides), borders)
+        made, text = compile_or_leave(module, strides)
         if kind == "forward":
             report_strides([None if i in borders.outputs else output for i, output in enumerate(outputs)])
-        return with_seeds(with_checks(made, checks), seeds)
+        source = None if text is None else source_of(module)
+        recipe = None if source is None else Recipe(kind, device_of(module.graph.nodes), text, source, strides, borders, checks, seeds)
+        return keep(with_seeds(with_checks(with_borders(made, borders), checks), seeds), recipe)
 
-    def compile_or_leave(module: torch.fx.GraphModule, strides: dict[int, tuple[int, ...]]) -> Callable[[list[Any]], Any]:
+    def compile_or_leave(
+        module: torch.fx.GraphModule, strides: dict[int, tuple[int, ...]]
+    ) -> tuple[Callable[[list[Any]], Any], Text | None]:
         try:
             return _compile(module, options, kind, strides)
         except Exception as error:
@@ -379,7 +412,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
             record = Compiled(kind, torch_parts=1)
             Failure(options, record)(f"{type(error).__name__}: {error}")
             _tell(record)
-            return with_strides(run_boxed(module), strides)
+            return with_strides(run_boxed(module), strides), None
 
     return compile_graph
 
@@ -437,14 +470,15 @@ def backend(
     keep_loops(module)
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
     # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
-    with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True):
+    keeps = contextlib.nullcontext() if on_gpu else kept_graphs(functools.partial(make_kept, options=told), told.freeze)
+    with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True), keeps:
         return aot_module_simplified(
             module,
             inputs,
-            fw_compiler=graph_compiler(told, "forward"),
-            bw_compiler=graph_compiler(told, "backward"),
-            inference_compiler=graph_compiler(told, "inference"),
-            decompositions=decompositions(has_gradients),
+            fw_compiler=keeping(graph_compiler(told, "forward")),
+            bw_compiler=keeping(graph_compiler(told, "backward")),
+            inference_compiler=keeping(graph_compiler(told, "inference")),
+            decompositions=Decompositions(has_gradients),
             partition_fn=partition,
             keep_inference_input_mutations=True,
         )

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import _native
 from ._model import Model
 from ._settings import settings
-from .torch_backend import decompositions, refusals
+from .torch_backend import Decompositions, refusals
 from .torch_graph import DTYPES, DenseWriter, Text, computes, unwritable
 from .torch_operations import attention_arguments
 from .torch_sizes import Unwritable
@@ -50,7 +50,7 @@ def _whole_attention(*args: Any, **kwargs: Any) -> Any:
 
 
 def decomposition_table() -> dict[Any, Callable[..., Any]]:
-    return {**decompositions(False), torch.ops.aten.scaled_dot_product_attention.default: _whole_attention}
+    return {**Decompositions(False), torch.ops.aten.scaled_dot_product_attention.default: _whole_attention}
 
 
 def _values(program: torch.export.ExportedProgram) -> dict[str, torch.Tensor]:

@@ -111,8 +111,9 @@ def _multi_head_attention(trains: bool) -> Callable[..., Any]:
     """The function of nn.MultiheadAttention, which Dynamo does not look into, with the operation above in it."""
     torchs = torch.nn.functional.multi_head_attention_forward
     names = {**torchs.__globals__, "scaled_dot_product_attention": functools.partial(_attention_of_modules, trains)}
-    ours = types.FunctionType(torchs.__code__, names, "multi_head_attention", torchs.__defaults__, torchs.__closure__)
-    ours.__kwdefaults__, ours.__module__ = torchs.__kwdefaults__, __name__
+    name = "_trained_multi_head" if trains else "_multi_head"
+    ours = types.FunctionType(torchs.__code__, names, name, torchs.__defaults__, torchs.__closure__)
+    ours.__kwdefaults__, ours.__module__, ours.__qualname__ = torchs.__kwdefaults__, __name__, name
     names[torchs.__name__] = ours  # it hands itself to what watches functions of torch
     return ours
 
@@ -135,7 +136,7 @@ def _score_mask(mask: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
 
 def _batch_first_attention(trains: bool) -> Callable[..., Any]:
     """Self-attention of modules whose batch is first, as in `_multi_head_attention`, without turning rows on the way."""
-    in_turn = _multi_head_attention(trains)
+    in_turn = _trained_multi_head if trains else _multi_head
 
     def batch_first_attention(
         query: torch.Tensor, key: Any, value: Any, width: int, heads: int, weight: Any, bias: Any, bias_k: Any, bias_v: Any,
@@ -159,7 +160,14 @@ def _batch_first_attention(trains: bool) -> Callable[..., Any]:
         attended = _attention_of_modules(trains, *parts, mask, dropout if training else 0.0, is_causal and not masks)
         return torch.nn.functional.linear(attended.transpose(1, 2).flatten(2), out_weight, out_bias).transpose(0, 1), None
 
+    name = "_trained_batch_first" if trains else "_batch_first"
+    batch_first_attention.__name__ = batch_first_attention.__qualname__ = name
     return batch_first_attention
+
+
+# Under these names torch finds them again in graphs that it has kept.
+_multi_head, _trained_multi_head = _multi_head_attention(False), _multi_head_attention(True)
+_batch_first, _trained_batch_first = _batch_first_attention(False), _batch_first_attention(True)
 
 
 def _lie_as(value: torch.Tensor, order: tuple[int, ...]) -> torch.Tensor:
@@ -187,6 +195,10 @@ def _lay_result(node: torch.fx.Node, kept: bool) -> None:
     node.replace_all_uses_with(laid, delete_user_cb=lambda user: user is not laid)
 
 
+#: Functions of this file that stand in Dynamo's graphs.
+IN_GRAPHS = (_multi_head, _trained_multi_head, _batch_first, _trained_batch_first, _lie_as)
+
+
 def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
     """Replaces attention in Dynamo's graph by the operation above; where it trains, what has its gradient. Attention with
     scores that the caller changes is torch's formula for them, which has gradients on every device."""
@@ -196,7 +208,8 @@ def keep_attention(module: torch.fx.GraphModule, trains: bool) -> None:
         if node.target is torch.ops.higher_order.flex_attention:
             node.target = sdpa_dense
         if node.target is torch.nn.functional.multi_head_attention_forward:
-            node.target = (_batch_first_attention if _turns_batches(node) else _multi_head_attention)(trains)
+            in_turn, first = (_trained_multi_head, _trained_batch_first) if trains else (_multi_head, _batch_first)
+            node.target = first if _turns_batches(node) else in_turn
         elif node.target is torch.nn.functional.scaled_dot_product_attention:
             arguments = attention_arguments(*node.args, **node.kwargs)
             kept = arguments is not None and (not trains or has_gradient(*arguments))

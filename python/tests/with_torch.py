@@ -1,7 +1,16 @@
 """What tests of the backend of torch.compile share."""
 
+import atexit
+import os
+import shutil
+import tempfile
 import unittest
 import warnings
+
+# Graphs of other runs are not to be met.
+_caches = tempfile.mkdtemp()
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = _caches
+atexit.register(shutil.rmtree, _caches, ignore_errors=True)
 
 import torch
 import torch._dynamo
