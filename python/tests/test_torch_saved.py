@@ -74,8 +74,8 @@ with open(sys.argv[1], "wb") as file:
 
 @unittest.skipUnless(torch_saved.IS_THERE, "this torch has no such cache")
 class Saved(WithTorch):
-    def run_twice(self, **changes):
-        """The program in two processes, with one folder for torch's caches; the second with these variables."""
+    def run_twice(self, mode=0o755, **changes):
+        """The program in two processes, with one folder for torch's caches, of that mode then; the second with these variables."""
         with tempfile.TemporaryDirectory() as folder:
             results = []
             for more in ({}, changes):
@@ -84,6 +84,7 @@ class Saved(WithTorch):
                 done = subprocess.run([sys.executable, "-c", PROGRAM, str(file)], env=environment, capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stderr)
                 results.append(pickle.loads(file.read_bytes()))
+                os.chmod(folder + "/caches", mode)
         return results
 
     def test_a_second_process_compiles_no_graph(self):
@@ -96,6 +97,11 @@ class Saved(WithTorch):
 
     def test_without_the_cache(self):
         (wanted, first), (found, second) = self.run_twice(TORCHINDUCTOR_AUTOGRAD_CACHE="0")
+        self.assert_same(found, wanted, 1e-6)
+        self.assertEqual(second["compiled"], first["compiled"])
+
+    def test_what_others_may_have_written(self):
+        (wanted, first), (found, second) = self.run_twice(mode=0o777)
         self.assert_same(found, wanted, 1e-6)
         self.assertEqual(second["compiled"], first["compiled"])
 
