@@ -246,22 +246,28 @@ std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
   return is_equal ? std::optional(std::move(result)) : std::nullopt;
 }
 
-Kernel hinted_here(const Kernel& found) {
-  Graph body = *found.open;
-  std::size_t number = 0;
-  for (auto& [name, info] : body.symbols.table) info.hints = {found.sizes.at(number++)};
-  return make_kernel(body, found.input_is_weight);
-}
+namespace {
 
-Kernel narrowed_here(const Kernel& found) {
+Kernel hinted(const Kernel& found, bool is_narrowed) {
   Graph body = *found.open;
   std::size_t number = 0;
   for (auto& [name, info] : body.symbols.table) {
     const std::int64_t size = found.sizes.at(number++);
     info.hints = {size};
-    if (info.low >= 2 && info.high == INT64_MAX) info.low = std::max(info.low, pixel_class(size).low);
+    if (is_narrowed && info.low >= 2 && info.high == INT64_MAX)
+      info.low = std::max(info.low, pixel_class(size).low);
   }
   return make_kernel(body, found.input_is_weight);
+}
+
+}  // namespace
+
+Kernel hinted_here(const Kernel& found) {
+  return hinted(found, false);
+}
+
+Kernel narrowed_here(const Kernel& found) {
+  return hinted(found, true);
 }
 
 bool is_as_wide(const Kernel& open, const Kernel& wide) {

@@ -10,18 +10,11 @@
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/operands.h"
 #include "schedules/cuda/rated.h"
+#include "schedules/cuda/scatters.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
 namespace {
-
-constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
-
-/// Is it a value of zeros that the kernel makes itself?
-bool is_zeros(const Graph& body, ValueId id) {
-  const Node* view = producer_if(body, id, Op::broadcast_to);
-  return view != nullptr && scalar_constant(body, view->inputs[0]) == 0.0;
-}
 
 void read_elements(const Graph& body, const Node& node, CudaPlaceProblem& problem) {
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
@@ -38,17 +31,6 @@ void read_elements(const Graph& body, const Node& node, CudaPlaceProblem& proble
     problem.counts.push_back(counts[d]);
     problem.steps.push_back(d == axis ? 0 : strides[d]);
   }
-}
-
-void read_tuples(const Graph& body, const Node& node, CudaPlaceProblem& problem) {
-  const Dims dims = body.type(node.inputs[0]).dims(), tuples = body.type(node.inputs[1]).dims();
-  const auto size = static_cast<std::size_t>(tuples.back());
-  problem.places = product(dims, 0, size);
-  problem.columns = product(dims, size, dims.size());
-  problem.updates = product(tuples, 0, tuples.size() - 1);
-  problem.indices_of_update = tuples.back();
-  problem.extents.assign(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size));
-  problem.strides = dense_strides(problem.extents);
 }
 
 /// The function place_of of the template's text.
@@ -83,33 +65,24 @@ const char* word_of(DType dtype) {
 
 Reading<CudaPlaceProblem> read_cuda_place(const Kernel& kernel) {
   const Graph& body = kernel.body;
-  if (body.nodes().empty() || body.outputs.size() != 1) return {{}, "it is more than a scatter"};
-  const Node& node = body.nodes().back();
-  const bool by_elements = node.op == Op::scatter_elements;
-  if ((!by_elements && node.op != Op::scatter_nd) || node.outputs[0] != body.outputs[0])
-    return {{}, "it is more than a scatter"};
+  const Node* scatter = scatter_of(kernel);
+  if (scatter == nullptr) return {{}, "it is more than a scatter"};
+  const Node& node = *scatter;
   if (node.attributes.string("reduction") != "none") return {{}, "it does not replace"};
   CudaPlaceProblem problem;
-  problem.onto_zeros = is_zeros(body, node.inputs[0]);
+  problem.onto_zeros = number_of(body, node.inputs[0]) == 0.0;
   if (body.nodes().size() != (problem.onto_zeros ? 2U : 1U)) return {{}, "it is more than a scatter"};
-  const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
-                   &updates = body.type(node.inputs[2]);
-  problem.element = x.dtype;
-  problem.index = indices.dtype;
+  problem.element = body.type(node.inputs[0]).dtype;
+  problem.index = body.type(node.inputs[1]).dtype;
   problem.x = body_input_number(body, node.inputs[0]);
   problem.indices = body_input_number(body, node.inputs[1]);
   problem.updates_argument = body_input_number(body, node.inputs[2]);
   problem.out = static_cast<int>(body.inputs.size());
-  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
-    return {problem, "its indices are neither i32 nor i64"};
-  for (const TensorType* type : {&x, &indices, &updates}) {
-    if (type->layout.channel_block != 0) return {problem, "channels lie in blocks"};
-    if (type->element_count() == 0) return {problem, "it is empty"};
-    if (type->element_count() > most_extent) return {problem, "the extents are large"};
-  }
+  std::string refusal = refuse_scatter_types(body, node);
+  if (!refusal.empty()) return {problem, std::move(refusal)};
   if ((problem.x < 0 && !problem.onto_zeros) || problem.indices < 0 || problem.updates_argument < 0)
     return {problem, "an operand is computed"};
-  by_elements ? read_elements(body, node, problem) : read_tuples(body, node, problem);
+  node.op == Op::scatter_elements ? read_elements(body, node, problem) : read_tuples(body, node, problem);
   return {problem, ""};
 }
 

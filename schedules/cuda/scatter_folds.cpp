@@ -11,12 +11,12 @@
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/operands.h"
 #include "schedules/cuda/rated.h"
+#include "schedules/cuda/scatters.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
 constexpr int threads = 256;
 
 struct Fold {
@@ -44,12 +44,6 @@ std::string integer_identity(const CudaScatterFoldsProblem& problem) {
   return problem.reduction == "max" ? least : most;
 }
 
-/// Of a value that is one number everywhere, which the kernel makes itself.
-std::optional<double> number_of(const Graph& body, ValueId id) {
-  const Node* view = producer_if(body, id, Op::broadcast_to);
-  return view == nullptr ? std::nullopt : scalar_constant(body, view->inputs[0]);
-}
-
 /// "", or why the columns of updates are not those of the places.
 std::string read_elements(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
@@ -63,17 +57,6 @@ std::string read_elements(const Graph& body, const Node& node, CudaScatterFoldsP
   problem.extents = {dims[axis]};
   problem.strides = {1};
   return "";
-}
-
-void read_tuples(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
-  const Dims dims = body.type(node.inputs[0]).dims(), tuples = body.type(node.inputs[1]).dims();
-  const auto size = static_cast<std::size_t>(tuples.back());
-  problem.places = product(dims, 0, size);
-  problem.columns = product(dims, size, dims.size());
-  problem.updates = product(tuples, 0, tuples.size() - 1);
-  problem.indices_of_update = tuples.back();
-  problem.extents.assign(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size));
-  problem.strides = dense_strides(problem.extents);
 }
 
 /// The function place_of of the template's text.
@@ -138,38 +121,28 @@ double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsCho
 
 Reading<CudaScatterFoldsProblem> read_cuda_scatter_folds(const Kernel& kernel) {
   const Graph& body = kernel.body;
-  if (body.nodes().empty() || body.outputs.size() != 1) return {{}, "it is more than a scatter"};
-  const Node& node = body.nodes().back();
-  const bool by_elements = node.op == Op::scatter_elements;
-  if ((!by_elements && node.op != Op::scatter_nd) || node.outputs[0] != body.outputs[0])
-    return {{}, "it is more than a scatter"};
+  const Node* scatter = scatter_of(kernel);
+  if (scatter == nullptr) return {{}, "it is more than a scatter"};
+  const Node& node = *scatter;
   CudaScatterFoldsProblem problem;
   problem.reduction = node.attributes.string("reduction");
   if (std::ranges::find(folds, problem.reduction, &Fold::reduction) == std::end(folds))
     return {{}, "it folds nothing"};
   problem.initial = number_of(body, node.inputs[0]);
   if (body.nodes().size() != (problem.initial ? 2U : 1U)) return {{}, "it is more than a scatter"};
-  const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
-                   &updates = body.type(node.inputs[2]);
-  problem.element = x.dtype;
-  problem.index = indices.dtype;
+  problem.element = body.type(node.inputs[0]).dtype;
+  problem.index = body.type(node.inputs[1]).dtype;
   problem.x = problem.initial ? 0 : body_input_number(body, node.inputs[0]);
   problem.indices = body_input_number(body, node.inputs[1]);
   problem.updates_argument = body_input_number(body, node.inputs[2]);
   problem.out = static_cast<int>(body.inputs.size());
-  if (!is_float_storage(x.dtype) && x.dtype != DType::i64 && x.dtype != DType::i32)
+  if (!is_float_storage(problem.element) && problem.element != DType::i64 && problem.element != DType::i32)
     return {problem, "it folds neither floats nor integers of 32 or 64 bits"};
-  if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
-    return {problem, "its indices are neither i32 nor i64"};
-  for (const TensorType* type : {&x, &indices, &updates}) {
-    if (type->layout.channel_block != 0) return {problem, "channels lie in blocks"};
-    if (type->element_count() == 0) return {problem, "it is empty"};
-    if (type->element_count() > most_extent) return {problem, "the extents are large"};
-  }
+  std::string refusal = refuse_scatter_types(body, node);
+  if (!refusal.empty()) return {problem, refusal};
   if (problem.x < 0 || problem.indices < 0 || problem.updates_argument < 0)
     return {problem, "an operand is computed"};
-  std::string refusal;
-  if (by_elements)
+  if (node.op == Op::scatter_elements)
     refusal = read_elements(body, node, problem);
   else
     read_tuples(body, node, problem);

@@ -106,8 +106,7 @@ double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Ma
       dtype_size(problem.element) * problem.fold_steps() * problem.pair() * tiling.blocks * problem.block;
   if (problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
   if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, register_tile(problem, tiling));
-  const double vector_cycles = bytes <= machine.l2_bytes / 2 ? 1 : 2;
-  return vector_cycles * static_cast<double>(vectors);
+  return (bytes <= machine.l2_bytes / 2 ? 1 : 2) * static_cast<double>(vectors);
 }
 
 /// Open extents are near this one: the mean over tails, and of lines that have some size half of that.
