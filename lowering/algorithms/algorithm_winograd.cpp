@@ -15,6 +15,9 @@
 //   v0_products(d0, t1, t2, d3, i, j, d4)   v0_fold, to be stored
 //   v0_columns(d0, i, j, t1, t2, d3, d4)    transformed back along x: i is an output in the tile
 //   v0                                      transformed back along y, plus the bias
+// conv_winograd{columns=c,tile=m}: each line has at least c transformed tiles, of which those beside the image
+// are of its border. Where products of c tiles at once are shifted inwards, they then read none that was never
+// written: such values may be denormal, which are a hundred times as slow to multiply.
 // What a non-finite input reaches: every output of its tiles, as NaN or infinity; directly, only its windows.
 
 namespace sylvite {
@@ -170,7 +173,12 @@ Algorithm build_conv_winograd(const Kernel& kernel, const Form& form) {
   const ConvProblem problem = require_winograd(kernel, transform.tile);
   AlgorithmBuilder builder(kernel, conv_winograd_packings(kernel, form));
   builder.define_before(kernel.anchor);
-  const Func tiles = define_tiles(builder, problem, transform);
+  Func tiles = define_tiles(builder, problem, transform);
+  if (form.parameters.contains("columns")) {
+    const auto columns = static_cast<int>(form.at("columns"));
+    const Expr across = (builder.extent(problem.anchor, 3) + (transform.tile - 1)) / transform.tile;
+    tiles.bound(Var("t1"), Halide::min(across - columns, 0), Halide::max(across, columns));
+  }
   const Func products = define_products(builder, problem, tiles);
   const Func columns = define_columns(builder, problem, transform, products);
   define_product(builder, problem, [&](const std::vector<Expr>& d) -> Expr {

@@ -47,6 +47,10 @@ struct Tiling {
 
   std::int64_t across = 0;  ///< tiles of a line
   std::int64_t down = 0;    ///< lines of tiles
+  /// Some task has lines that are no multiple of those at once.
+  [[nodiscard]] bool leaves_lines() const {
+    return tile_lines % lines != 0 || down % tile_lines % lines != 0;
+  }
   [[nodiscard]] double places() const { return static_cast<double>((tile + 2) * (tile + 2)); }
 };
 
@@ -238,7 +242,7 @@ void write_products(ScheduleWriter& writer, const std::string& name, const std::
              name, out);
   writer.add("{}_products.compute_at({}, {}).bound_extent(d3, {});", name, out, levels.products,
              tiling.blocks);
-  writer.add("{}_products.split(t1, c, t1, {}, TailStrategy::RoundUp);", name, tiling.columns);
+  writer.add("{}_products.split(t1, c, t1, {}, TailStrategy::ShiftInwards);", name, tiling.columns);
   writer.add("{}_products.split(t2, l, t2, {}, TailStrategy::RoundUp);", name, tiling.lines);
   writer.add("{}_products.reorder(d0, d3, t1, t2, c, l, i, j, d4);", name);
   writer.add("{}_products.vectorize(d0).unroll(d3).unroll(t1).unroll(t2);", name);
@@ -275,10 +279,15 @@ Candidate Winograd::at(const Numbers& point) const {
     throw UnsupportedError("{} channels cannot be unrolled by {}", problem.fold_block, point.unroll_channels);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
+  Form form{"conv_winograd", {{"tile", tiling.tile}}};
+  if (room.is_open) form.parameters["columns"] = tiling.columns;
   ScheduleWriter writer;
   const Levels levels = write_output(writer, out, tiling, machine);
   write_products(writer, name, out, levels, tiling, point.unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine);
+  // Products of lines that were never written may be of denormal numbers, which are slow.
+  if (room.is_open ? tiling.lines > 1 : tiling.leaves_lines())
+    writer.add("{}_tiles.align_bounds(t2, {});", name, tiling.lines);
   if (room.is_open) {
     write_few_edges(writer, name + "_tiles", {"t1", "t2"});
     write_few_edges(writer, out, {"l", tiling.input_first ? levels.products : levels.input});
@@ -286,7 +295,7 @@ Candidate Winograd::at(const Numbers& point) const {
   if (point.copy_source != 0) write_conv_source(writer, problem, name + "_in", machine);
   if (point.stream_ahead > 0)
     write_stream(writer, kernel, problem.weight, name + "_products", "l", point.stream_ahead);
-  return {Form{"conv_winograd", {{"tile", tiling.tile}}}, writer.take()};
+  return {form, writer.take()};
 }
 
 Binding bind(const Kernel& kernel, const Machine& machine) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cfenv>
 #include <cstdint>
 #include <ostream>
 
@@ -14,6 +15,7 @@
 #include "lowering/plan/open_kernel.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/kernel_runner.h"
+#include "runtime/scratch.h"
 #include "schedules/compile.h"
 #include "schedules/space.h"
 
@@ -59,6 +61,14 @@ std::vector<Tensor> dense_inputs(const Kernel& kernel) {
   return inputs;
 }
 
+/// Fills what kernels take with numbers that raise FE_INVALID wherever they are calculated with.
+void poison_scratch() {
+  constexpr std::size_t count = std::size_t{1} << 20;
+  auto* numbers = static_cast<std::uint32_t*>(take_scratch(nullptr, count * sizeof(std::uint32_t)));
+  std::fill_n(numbers, count, 0x7fa00000U);  // a signalling NaN
+  give_scratch(nullptr, numbers);
+}
+
 void expect_agreement(const Kernel& kernel, const Candidate& candidate, const std::string& object,
                       const Machine& machine) {
   std::vector<Tensor> inputs = dense_inputs(kernel);
@@ -68,7 +78,10 @@ void expect_agreement(const Kernel& kernel, const Candidate& candidate, const st
       inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
   ColdWeights weights(inputs, 0);
   KernelRunner runner(kernel, candidate, object, machine.target, inputs, weights, machine.threads);
+  poison_scratch();
+  std::feclearexcept(FE_INVALID);
   runner.call();
+  EXPECT_EQ(std::fetestexcept(FE_INVALID), 0) << "calculates with numbers that it did not write";
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
     EXPECT_LE(output_error(type, runner.outputs()[i], expected[i], {1e-4, 1e-5}), 1);
