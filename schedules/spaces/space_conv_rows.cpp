@@ -46,7 +46,8 @@ std::int64_t row_width(const ConvProblem& second) {
 
 Tiling tiling_of(const ConvRowsProblem& problem, const ImageRoom& room, const Numbers& point) {
   return {std::min(point.pixels, room.pixels), std::min(point.row_pixels, row_width(problem.second)),
-          std::min(point.blocks, problem.second.out_blocks()), std::min(point.lines, room.lines)};
+          std::min(point.blocks, problem.second.out_blocks()),
+          std::min(point.lines, problem.second.out_height)};
 }
 
 RegisterTile row_tile(const ConvRowsProblem& problem, const Tiling& tiling) {
@@ -104,7 +105,7 @@ Numbers first_point(const ConvRowsProblem& problem, const ImageRoom& room, const
   return {.pixels = best.pixels,
           .row_pixels = best.row_pixels,
           .blocks = best.blocks,
-          .lines = std::min(tiles_in_task(second.out_height, least), room.lines),
+          .lines = tiles_in_task(second.out_height, least),
           .copy_source = needs_copy(problem.first) ? 1 : 0};
 }
 
@@ -125,17 +126,18 @@ std::vector<Range<Numbers>> ConvRows::ranges() const {
   const auto range = ranges_from(heuristic);
   return {range("row_pixels", &Numbers::row_pixels, up_to(row_width(second), row_choices)),
           range("blocks", &Numbers::blocks, up_to(second.out_blocks(), {2, 1, 3})),
-          range("lines", &Numbers::lines, up_to(room.lines, {14, 7, 28, 4, 56, 2})),
+          range("lines", &Numbers::lines, up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
           range("pixels", &Numbers::pixels, up_to(room.pixels, pixel_choices)),
           range("copy_source", &Numbers::copy_source, {0, 1})};
 }
 
 /// The loop that is one task: all of them in parallel, or the innermost.
 std::string write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
-                         const Machine& machine) {
+                         const ImageRoom& room, const Machine& machine) {
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
-  writer.add("{}.split(d2, ll, l, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
+  const char* tail = tiling.lines > room.lines ? "GuardWithIf" : "ShiftInwards";  // of images that have fewer
+  writer.add("{}.split(d2, ll, l, {}, TailStrategy::{});", out, tiling.lines, tail);
   writer.add("{}.reorder(d0, i, t, q, l, b, ll, d4).vectorize(d0).unroll(i);", out);
   return machine.threads > 1 ? writer.parallelize(out, {"b", "ll", "d4"}) : "b";
 }
@@ -170,7 +172,7 @@ Candidate ConvRows::at(const Numbers& point) const {
   const std::string& first = kernel.body.value(problem.first.anchor).name;
   const std::string& second = kernel.body.value(problem.second.anchor).name;
   ScheduleWriter writer;
-  const std::string task = write_output(writer, out, tiling, machine);
+  const std::string task = write_output(writer, out, tiling, room, machine);
   write_second(writer, problem.second, second + "_fold", out);
   writer.add("{}_in.store_at({}, {}).compute_at({}, l);", second, out, task, out);
   write_rows(writer, problem.first, tiling, first + "_fold", second + "_in");
