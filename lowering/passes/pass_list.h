@@ -135,6 +135,7 @@ namespace sylvite {
 inline constexpr std::size_t most_concat_inputs = 32;
 /// The same graph in which no concat has more than most_concat_inputs: longer ones are trees of them.
 [[nodiscard]] Graph split_concats(const Graph& graph);
+[[nodiscard]] Graph split_windows(const Graph& graph);
 
 /// The same graph in which convolutions (not grouped, with a constant filter) of 16-bit images with fewer
 /// than 8 channels read an image padded with zeros: to 4 or 8 channels, and around, so that no window leaves

@@ -274,13 +274,25 @@ Graph one_channel() {
   return graph;
 }
 
+/// Windows that move by one.
+Graph windows() {
+  Graph graph;
+  graph.name = "windows";
+  graph.outputs = {graph.add(Op::max_pool, {graph.add_input("x", f32({1, 3, 7, 6}))},
+                             {{"kernel", Dims{5, 3}},
+                              {"strides", Dims{1, 1}},
+                              {"pads", Dims{2, 1, 2, 1}},
+                              {"dilations", Dims{1, 1}}})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph :
        {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
-        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel()}) {
+        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
