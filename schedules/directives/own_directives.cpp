@@ -2,10 +2,12 @@
 
 #include "schedules/directives/amx_tiles.h"
 #include "schedules/directives/even_odd_lanes.h"
+#include "schedules/directives/mask_loads.h"
 #include "schedules/directives/overlap_epilogue.h"
 #include "schedules/directives/skip_idle.h"
 #include "schedules/directives/stream_ahead.h"
 #include "schedules/directives/unroll_steps.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 namespace {
@@ -41,6 +43,7 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
       if (row.scope == DirectiveScope::kernel) break;
     }
   }
+  if (!is_gpu_target(target)) pipeline.add_custom_lowering_pass(new MaskLoads());  // which the pipeline owns
 }
 
 }  // namespace sylvite

@@ -37,7 +37,7 @@ struct OwnDirective {
 [[nodiscard]] std::span<const OwnDirective> own_directives();
 
 /// Adds the lowering passes of a schedule's own directives, row by row and, within a row, in the order of the
-/// decisions. REQUIRES schedule.apply(algorithm) done. Throws CompileError as the rows do.
+/// decisions, and behind them that of every kernel for a CPU. REQUIRES schedule.apply(algorithm) done. Throws CompileError as the rows do.
 void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const std::string& target,
                     Halide::Pipeline& pipeline);
 

@@ -1,0 +1,59 @@
+#include "schedules/directives/mask_loads.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/lowered_text.h"
+#include "tests/support/run_kernel.h"
+
+namespace sylvite {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const char* const masked[] = {
+    "graph g(%x: f32[1,3,5,20]) { %v: f32[1,3,5,20] = max_pool(%x) {dilations=[1,1], kernel=[3,5], "
+    "pads=[1,2,1,2], "
+    "strides=[1,1]} return %v }",
+    "graph g(%x: f32[1,3,5,37]) { %v: f32[1,3,5,37] = avg_pool(%x) {count_include_pad=0, dilations=[1,1], "
+    "kernel=[1,3], pads=[0,2,0,0], strides=[1,1]} return %v }",
+    "graph g(%x: i32[3,20]) { %v: i32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], "
+    "mode=\"constant\"} return "
+    "%v }"};
+const char* const others[] = {
+    // What is outside counts.
+    "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"edge\"} "
+    "return %v }",
+    // AVX2 masks no bytes.
+    "graph g(%x: u8[3,70]) { %v: u8[3,91] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"constant\"} "
+    "return %v "
+    "}"};
+
+std::string text_of(const std::string& graph, const Machine& machine) {
+  const Kernel kernel = kernel_of(graph);
+  return lowered_text(kernel, default_candidate(kernel, machine), machine.target);
+}
+
+TEST(MaskLoads, LoadsAsTheyLieWhatASelectKeepsOrDrops) {
+  for (const char* const graph : masked) {
+    EXPECT_THAT(text_of(graph, fixed_machine("avx512")), HasSubstr(" if ")) << graph;
+    EXPECT_THAT(text_of(graph, fixed_machine("avx2")), HasSubstr(" if ")) << graph;
+    check_kernel(graph);
+    const Kernel kernel = kernel_of(graph);
+    const Machine narrow = fixed_machine("avx2");
+    expect_agrees(kernel, default_candidate(kernel, narrow), 2e-6, Halide::Target(narrow.target));
+  }
+}
+
+TEST(MaskLoads, LeavesOtherLoadsAlone) {
+  for (const char* const graph : others) {
+    EXPECT_THAT(text_of(graph, fixed_machine("avx512")), Not(HasSubstr(" if "))) << graph;
+    check_kernel(graph);
+  }
+}
+
+}  // namespace
+}  // namespace sylvite
