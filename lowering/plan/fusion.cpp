@@ -83,10 +83,7 @@ class Fuser {
 
  private:
   [[nodiscard]] const Node& node(NodeId id) const { return graph_.node(id); }
-  /// A gather is a view to a GPU's pointwise work: an element of it costs a load, which is often one of a cache.
-  [[nodiscard]] bool reads_elements(NodeId id) const {
-    return options_.refuse_template && has_trait(node(id).op, OpTrait::gather);
-  }
+  [[nodiscard]] bool reads_elements(NodeId id) const { return is_look_up(graph_, node(id), options_); }
   /// Notes work on gathers that nobody else reads: they are computed with it, but not where it would join an anchor.
   void find_work_on_gathers() {
     for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id)
@@ -404,7 +401,8 @@ class Fuser {
   [[nodiscard]] Prologue allowance_at(const Draft& draft, const Node& candidate, NodeId reader) const {
     Prologue allowance = Prologue::any;
     const Node& at = node(reader);
-    if (reader == draft.anchor) {
+    // Vectors read dense elements of memory in less time than one by one.
+    if (reader == draft.anchor || (!options_.refuse_template && reads_elements(reader))) {
       for (std::size_t i = 0; i < at.inputs.size(); ++i) {
         if (at.inputs[i] != candidate.outputs[0]) continue;
         const bool copies = i == 0 && (rounds_image(graph_, at, candidate) || copies_source(graph_, at));

@@ -124,6 +124,11 @@ bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& vie
   return keeps_last_axis(graph, view) || view.op == Op::to_layout;
 }
 
+bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  if (options.refuse_template) return has_trait(node.op, OpTrait::gather);
+  return node.op == Op::gather_elements || (node.op == Op::gather && graph.type(node.inputs[0]).rank() == 1);
+}
+
 bool is_worth_repeating(const Graph& graph, const Node& node) {
   if (cost_of(graph, node) > Prologue::cheap) return false;
   const std::int64_t elements = graph.type(node.outputs[0]).element_count();

@@ -55,6 +55,9 @@ enum class Role {
 /// reads it, else the operand is one of the epilogue.
 [[nodiscard]] bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead);
 
+/// True when a gather is a view to pointwise work, as an element of it costs a load, which is often one of a cache: any on a GPU,
+/// on a CPU those that load elements one by one.
+[[nodiscard]] bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options);
 /// True when computing the node again for another reader costs no more than reading its stored result.
 [[nodiscard]] bool is_worth_repeating(const Graph& graph, const Node& node);
 /// Bytes of all values that the nodes read and do not make.

@@ -5,7 +5,7 @@
 #include "lowering/plan/plan_interpreter.h"
 #include "tests/lowering/sample_graphs.h"
 
-// Gathers as views of pointwise work on a device that has templates: a GPU.
+// Gathers as views of pointwise work: all on a device that has templates, a GPU, and on a CPU those that load single elements.
 
 namespace sylvite {
 namespace {
@@ -64,6 +64,51 @@ TEST(GatherFusion, AFoldReadsMemory) {
   const ValueId taken = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
   graph.outputs = {graph.add(Op::reduce_sum, {taken}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{0}}})};
   EXPECT_EQ(launches_of(graph, on_a_gpu()), 2U);
+}
+
+/// What trees do: a number says where to look, and what is there where to look next.
+ValueId looked_up(Graph& graph, ValueId x, ValueId at) {
+  Tensor table(DType::i32, {16});
+  for (std::int64_t i = 0; i < 16; ++i) table.set_int64(i, i * 5 % 6);
+  const ValueId word = graph.add(Op::gather, {graph.add_constant(table), at}, {{"axis", std::int64_t{0}}});
+  const ValueId value = graph.add(Op::gather_elements, {x, word}, {{"axis", std::int64_t{1}}});
+  const ValueId split = graph.add(Op::gather, {weight(graph, {16}), at}, {{"axis", std::int64_t{0}}});
+  const ValueId holds = graph.add(Op::cast, {graph.add(Op::less, {value, split})}, {{"to", "i32"}});
+  return graph.add(Op::add, {word, holds});
+}
+
+TEST(GatherFusion, LooksUpElementsOnACpu) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 7}));
+  const ValueId side = graph.add(Op::less, {graph.add_input("y", f32({2, 9})), scalar(graph, 0)});
+  const ValueId at = graph.add(Op::cast, {side}, {{"to", "i32"}});
+  graph.outputs = {looked_up(graph, x, looked_up(graph, x, at))};
+  EXPECT_EQ(launches_of(graph, {}), 3U);  // where to begin, and a level each
+}
+
+TEST(GatherFusion, WorkIsNotDoneOneByOneOnACpu) {
+  Graph graph;
+  const ValueId sum =
+      graph.add(Op::add, {graph.add_input("x", f32({2, 7})), graph.add_input("y", f32({2, 7}))});
+  const ValueId side = graph.add(Op::less, {graph.add_input("z", f32({2, 9})), scalar(graph, 0)});
+  const ValueId at = graph.add(Op::cast, {side}, {{"to", "i32"}});
+  const ValueId taken = graph.add(Op::gather_elements, {sum, at}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::relu, {taken})};
+  EXPECT_EQ(launches_of(graph, {}), 2U);
+  EXPECT_EQ(launches_of(graph, on_a_gpu()), 1U);
+}
+
+TEST(GatherFusion, RowsAreTakenByThemselvesOnACpu) {
+  Graph graph;
+  Tensor rows(DType::i64, {3});
+  for (std::int64_t i = 0; i < 3; ++i) rows.set_int64(i, 2 - i);
+  std::vector<ValueId> taken;
+  for (const char* const name : {"x", "y"})
+    taken.push_back(graph.add(Op::gather, {graph.add_input(name, f32({4, 7})), graph.add_constant(rows)},
+                              {{"axis", std::int64_t{0}}}));
+  graph.outputs = {graph.add(Op::add, taken)};
+  EXPECT_EQ(launches_of(graph, {}), 2U);
+  EXPECT_EQ(launches_of(graph, on_a_gpu()), 1U);
 }
 
 }  // namespace
