@@ -31,7 +31,8 @@ from .torch_views import is_remade, root_of, view_chain
 
 DTYPES = {
     torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64", torch.int64: "i64",
-    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool",
+    torch.int32: "i32", torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.bool: "bool", torch.uint16: "u16",
+    torch.uint32: "u32", torch.uint64: "u64",
 }  # fmt: skip
 
 #: With those that values inside of a graph may have.

@@ -269,7 +269,7 @@ _DRAWS: dict[Any, _Draw] = {
     aten.randint_like.low_dtype: (_INTEGERS, lambda like, low, high: (like, low, high)),
 }
 
-_TYPES = {*_DIGITS, torch.float64, torch.int64, torch.int32}
+_TYPES = {*_DIGITS, torch.float64, torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool}
 
 
 def _is_served(node: Node) -> bool:

@@ -40,6 +40,15 @@ class Draws(WithTorch):
         for row in range(9):
             self.assertTrue(any(torch.equal(drawn[:, row], x[:, place]) for place in range(30)))
 
+    def test_short_integers(self):
+        def draw():
+            made = [torch.randint(-100, 100, (2000,), dtype=dtype) for dtype in (torch.int8, torch.int16)]
+            return *made, torch.randint(0, 200, (2000,), dtype=torch.uint8), torch.randint(0, 2, (2000,), dtype=torch.bool)
+
+        for x, low, high in zip(self.compiled(draw)(), (-100, -100, 0, 0), (99, 99, 199, 1)):
+            self.assertEqual((x.min(), x.max()), (low, high), x.dtype)
+            self.assertAlmostEqual(x.float().mean().item(), (low + high) / 2, delta=(high - low + 1) / 25)
+
     def test_uniform(self):
         for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16):
             draws = self.drawn(lambda x: torch.rand(100, 1000, dtype=x.dtype) + x, torch.zeros(1, dtype=dtype)).double()  # noqa: B023

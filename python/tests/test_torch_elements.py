@@ -25,6 +25,19 @@ class Elements(Whole):
         self.check(lambda x: (x.view(torch.int32), x.view(torch.float32), x.view(torch.uint8)), torch.randint(-(2**62), 2**62, (3, 4)))
         self.check(lambda x: (x.view(torch.float32), x.view(torch.int64), x.view(torch.int16)), x.view(torch.uint8).clone())
 
+    def test_unsigned_integers(self):
+        wide = torch.tensor([0, 1, 65535, 65536, 2**31, 2**32 - 1, 2**40 + 3, -1, -(2**33) - 5])
+        for dtype in (torch.uint16, torch.uint32, torch.uint64):
+            torch._dynamo.reset()
+            self.check(lambda x, dtype=dtype: (x.to(dtype), x.to(torch.int32).to(dtype), x.float().abs().to(torch.int64).to(dtype)), wide)
+            self.check(lambda x: (x.float(), x.double(), x.long(), x.bool(), x.to(torch.uint8), x.flip(0), x == x.flip(0)), wide.to(dtype))
+        x = wide.to(torch.uint16)
+        self.check(lambda x: (x.view(torch.int16), x[torch.tensor([3, 1])], torch.cat([x, x]), x.sort().values, x.float() * 2, x.sum()), x)
+        given = [x.clone(), x.clone()]
+        for function, each in zip((lambda x: x[2:5].fill_(9) + 0.0, self.compiled(lambda x: x[2:5].fill_(9) + 0.0)), given):
+            self.assertTrue(torch.equal(function(each), torch.full((3,), 9.0)))
+        self.assert_same(given[1], given[0])
+
     def test_neighbours_and_exponents(self):
         x = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, INF, NAN, 2.0])
         self.check(lambda x: (told(torch.nextafter(x, x.flip(0))), torch.nextafter(x, 1 - x)[:5], told(torch.frexp(x)[0])), x)
