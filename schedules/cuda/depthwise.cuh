@@ -111,14 +111,14 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
   const Extents e = extents_of(arguments);
   const int tiles_y = (e.out_lines + TILE_Y - 1) / TILE_Y, tiles_x = (e.out_columns + TILE_X - 1) / TILE_X;
   allow_next_kernel();
+  const int image = position / (tiles_y * tiles_x), line_of_tiles = position / tiles_x;  // image: a frame of the result
+  const int first_line = (line_of_tiles - image * tiles_y) * TILE_Y, first_column = (position - line_of_tiles * tiles_x) * TILE_X;
+  const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
+  const int channel = vector * VECTOR, frame = image % OUT_FRAMES * STRIDE_Z - PAD_Z;
   wait_previous_kernels();
   const Element* filter = arguments.filter + vector * VECTOR;
   if constexpr (FILTER_BY_CHANNEL) filter = stage_filter(arguments.filter) + threadIdx.x % LANES * VECTOR;
   if (vector >= VECTORS || position >= e.images * OUT_FRAMES * tiles_y * tiles_x) return;
-  const int channel = vector * VECTOR, image = position / (tiles_y * tiles_x);  // a frame of the result
-  const int first_line = position / tiles_x % tiles_y * TILE_Y, first_column = position % tiles_x * TILE_X;
-  const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
-  const int frame = image % OUT_FRAMES * STRIDE_Z - PAD_Z;
   Sums sum;
 #pragma unroll
   for (int i = 0; i < TILE_Y * TILE_X * VECTOR; i++) sum[i / (TILE_X * VECTOR)][i / VECTOR % TILE_X][i % VECTOR] = start();

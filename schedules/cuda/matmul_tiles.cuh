@@ -53,15 +53,16 @@ DEVICE int tile_count(const Extents& extents) {
   return tiles_x(extents) * tiles_y(extents) * extents.batch;
 }
 
-// The corner of tile `index`. Tiles are walked in columns of GROUP cluster tiles.
+// The corner of tile `index`. Tiles are walked in columns of GROUP cluster tiles. Divisions take long where runs give extents.
 struct Tile {
   int batch, x, y;
 };
 DEVICE Tile tile_at(const Extents& extents, int index, int rank_x, int rank_y) {
-  const int across = tiles_y(extents), of_batch = tiles_x(extents) * across;
-  const int batch = index / of_batch, t = index - batch * of_batch;
-  const int first = t / (GROUP * across) * GROUP, rows = min(GROUP, tiles_x(extents) - first), r = t - first * across;
-  return {batch, ((first + r % rows) * CLUSTER_X + rank_x) * TILE_X, (r / rows * CLUSTER_Y + rank_y) * TILE_Y};
+  const int down = tiles_x(extents), across = tiles_y(extents);
+  const int batch = extents.batch == 1 ? 0 : index / (down * across), t = index - batch * (down * across);
+  const int first = down <= GROUP ? 0 : t / (GROUP * across) * GROUP, rows = min(GROUP, down - first), r = t - first * across;
+  const int column = rows == GROUP ? r / GROUP : r / rows;
+  return {batch, ((first + r - column * rows) * CLUSTER_X + rank_x) * TILE_X, (column * CLUSTER_Y + rank_y) * TILE_Y};
 }
 
 // What an operand is: a matrix; the filter of a convolution, [row][tap][channel]; or windows of its images,
@@ -77,35 +78,49 @@ DEVICE int frame_met(int batch, int tap_z) {
   return (unsigned)frame < (unsigned)FRAMES ? batch / OUT_FRAMES * FRAMES + frame : IMAGES * FRAMES;
 }
 
+// Where the rows of a slice begin; of windows, also the image, and the corner of the first row's window there.
+struct Start {
+  int row, image, line, column;
+};
+template <int ROLE>
+DEVICE Start start_at(const Extents& extents, int row) {
+  Start start = {row, 0, 0, 0};
+  if constexpr (ROLE == WINDOWS || ROLE == PIXELS_OF_WINDOWS) {
+    const int line = row / extents.out_columns;
+    start.image = line / extents.out_lines;
+    start.column = (row - line * extents.out_columns) * STRIDE_X - PAD_X;
+    start.line = (line - start.image * extents.out_lines) * STRIDE_Y - PAD_Y;
+  }
+  return start;
+}
+
 // One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
 template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
-DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map, int row, int step, int batch, u32 full, int part, u16 mask) {
+DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map, const Start& start, int step, int batch, u32 full, int part, u16 mask) {
   constexpr int SLICE = ROWS / PARTS;
   constexpr int BOX = DEPTH_FAST ? SLICE : 64;  // rows of a box
+  static_assert(ROLE != WINDOWS || BOX == SLICE, "the rows of a slice's windows come in one box");
   const int tap = step / TAP_STEPS, channel = (step - tap * TAP_STEPS) * DEPTH;
 #pragma unroll
   for (int r = 0; r < SLICE; r += BOX) {
-    const int at = part * SLICE + r;
-    const u32 to = stage + at * STAGE_ROW;
+    const int row = start.row + r;
+    const u32 to = stage + (part * SLICE + r) * STAGE_ROW;
     if constexpr (ROLE == WINDOWS || ROLE == PIXELS_OF_WINDOWS) {
       constexpr bool DEEP = ROLE == PIXELS_OF_WINDOWS;
       constexpr int WINDOW_X = DEEP ? BATCH_TAPS_X : TAPS_X;
-      const int result = DEEP ? batch / BATCH_TAPS * PART + channel : row + at;
-      const int results_line = result / extents.out_columns, results_image = results_line / extents.out_lines;
-      const int column = (result - results_line * extents.out_columns) * STRIDE_X - PAD_X;
-      const int line = (results_line - results_image * extents.out_lines) * STRIDE_Y - PAD_Y;
+      const Start met = DEEP ? start_at<ROLE>(extents, batch / BATCH_TAPS * PART + channel) : start;
       constexpr bool FRAMED = !DEEP && SPANS_FRAMES;
       const int of_window = DEEP ? batch % BATCH_TAPS : FRAMED ? tap % (TAPS_X * TAPS_Y) : tap;
-      const int image = results_image + (FRAMED ? frame_met(batch, tap / (TAPS_X * TAPS_Y)) : 0);
+      const int image = met.image + (FRAMED ? frame_met(batch, tap / (TAPS_X * TAPS_Y)) : 0);
       const int tap_y = of_window / WINDOW_X * DILATION_Y, tap_x = of_window % WINDOW_X * DILATION_X;
-      const int fast = DEEP ? row + at : GROUPS > 1 ? batch * CHANNELS + channel : channel;
-      if constexpr (PARTS > 1) load_windows_to(to, map, fast, column, line, image, tap_x, tap_y, full, mask);
-      else load_windows(to, map, fast, column, line, image, tap_x, tap_y, full);
+      const int fast = DEEP ? row : GROUPS > 1 ? batch * CHANNELS + channel : channel;
+      if constexpr (PARTS > 1) load_windows_to(to, map, fast, met.column, met.line, image, tap_x, tap_y, full, mask);
+      else load_windows(to, map, fast, met.column, met.line, image, tap_x, tap_y, full);
     } else {
       const int first = ROLE == PIXELS ? batch / BATCH_TAPS * PART : 0;  // of a part
-      const int fast = DEPTH_FAST ? channel : row + at;
-      const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row + at : first + channel;
-      const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row + at : ROLE == PIXELS ? 0 : batch;
+      const int fast = DEPTH_FAST ? channel : row;
+      const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row : first + channel;
+      const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row : ROLE == PIXELS ? 0 : batch;
       if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, 0, full, mask);
       else load_box(to, map, fast, next, last, 0, full);
     }
@@ -123,46 +138,58 @@ DEVICE u16 blocks_with_y(int rank_y) {
   return ((1 << CLUSTER_X) - 1) << (CLUSTER_X * rank_y);
 }
 
-// Weights of the first stages are loaded before the kernels ahead of this one are over.
+// What a block loads of a tile.
+struct Load {
+  int batch;
+  Start x, y;
+};
+DEVICE Load load_of(const Extents& extents, int index, int rank_x, int rank_y) {
+  const Tile tile = tile_at(extents, index, rank_x, rank_y);
+  return {tile.batch, start_at<X_ROLE>(extents, tile.x + rank_y * (TILE_X / CLUSTER_Y)),
+          start_at<Y_ROLE>(extents, tile.y + rank_x * (TILE_Y / CLUSTER_X))};
+}
+
+// Weights of the first stages are loaded before the kernels ahead of this one are over. Where a tile lies is found while what is
+// ahead of it is under way.
 DEVICE void produce(const Shared& s, const Extents& extents, const TensorMap* map_x, const TensorMap* map_y, int rank_x,
                     int rank_y, int first_step, int steps) {
-  const auto load_x = [&](int stage, const Tile& tile, int k) {
-    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(extents, s.x + stage * X_BYTES, map_x, tile.x, k,
-                                                          X_BATCHED * tile.batch, s.full + 8 * stage, rank_y,
+  const int tiles = tile_count(extents), turn = gridDim.x / CLUSTER;
+  Load load = load_of(extents, blockIdx.x / CLUSTER, rank_x, rank_y);
+  const auto load_x = [&](int stage, int k) {
+    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(extents, s.x + stage * X_BYTES, map_x, load.x, k,
+                                                          X_BATCHED * load.batch, s.full + 8 * stage, rank_y,
                                                           blocks_with_x(rank_x));
   };
-  const auto load_y = [&](int stage, const Tile& tile, int k) {
-    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_STAGE, map_y, tile.y, k,
-                                                          Y_BATCHED * tile.batch, s.full + 8 * stage, rank_x,
+  const auto load_y = [&](int stage, int k) {
+    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_STAGE, map_y, load.y, k,
+                                                          Y_BATCHED * load.batch, s.full + 8 * stage, rank_x,
                                                           blocks_with_y(rank_y));
   };
   int ahead = 0;
-  const int tiles = tile_count(extents);
   if ((X_IS_WEIGHT || Y_IS_WEIGHT) && blockIdx.x / CLUSTER < tiles) {
-    const Tile tile = tile_at(extents, blockIdx.x / CLUSTER, rank_x, rank_y);
     for (; ahead < 2 && ahead < steps; ahead++) {
       barrier_expect(s.full + 8 * ahead, X_BYTES + Y_BYTES);
-      if constexpr (X_IS_WEIGHT) load_x(ahead, tile, first_step + ahead);
-      else load_y(ahead, tile, first_step + ahead);
+      if constexpr (X_IS_WEIGHT) load_x(ahead, first_step + ahead);
+      else load_y(ahead, first_step + ahead);
     }
   }
   wait_previous_kernels();
   int stage = 0, parity = 1;
-  for (int t = blockIdx.x / CLUSTER; t < tiles; t += gridDim.x / CLUSTER) {
-    const Tile tile = tile_at(extents, t, rank_x, rank_y);
+  for (int t = blockIdx.x / CLUSTER; t < tiles; t += turn) {
     for (int k = first_step; k < first_step + steps; k++) {
       if (ahead > 0) {
         ahead--;
-        if constexpr (X_IS_WEIGHT) load_y(stage, tile, k);
-        else load_x(stage, tile, k);
+        if constexpr (X_IS_WEIGHT) load_y(stage, k);
+        else load_x(stage, k);
       } else {
         barrier_wait(s.empty + 8 * stage, parity);
         barrier_expect(s.full + 8 * stage, X_BYTES + Y_BYTES);
-        load_x(stage, tile, k);
-        load_y(stage, tile, k);
+        load_x(stage, k);
+        load_y(stage, k);
       }
       if (++stage == STAGES) stage = 0, parity ^= 1;
     }
+    load = load_of(extents, t + turn, rank_x, rank_y);
   }
 }
 
