@@ -18,6 +18,9 @@ struct PointwiseOperand {
   /// them; 0 where it is broadcast.
   Dims strides;
   std::int64_t offset = 0;  ///< of the first element from the input's, in elements
+  /// Where a template has made one dim of the outermost ones, strides[0] is from one to the next of those that the operand has: each
+  /// stands for `each` in turn, and after `period` of them the first comes again; 0: never.
+  std::int64_t each = 1, period = 0;
 
   /// C for its first element, of an array that is named as it is.
   [[nodiscard]] std::string first(const std::string& array) const;

@@ -12,6 +12,12 @@ std::string arguments_text(const std::vector<EpilogueTerm>& terms, const Epilogu
   return text + extent_members(how.extents) + "};\n" + extents_text(how.extents);
 }
 
+/// Which of those that the operand has: C, of the number of the batch.
+std::string batch_text(const PointwiseOperand& operand) {
+  const std::string number = operand.each == 1 ? "batch" : fmt::format("(batch / {})", operand.each);
+  return operand.period == 0 ? number : fmt::format("({} % {})", number, operand.period);
+}
+
 std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threads) {
   std::string text =
       "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n"
@@ -22,9 +28,9 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threa
     const char* limit = term.x != 0 ? "extents.x" : term.y != 0 ? "extents.y" : "1";
     text += fmt::format(
         "  for (int i = thread; i < {}; i += {})\n"
-        "    to[{} + i] = {} + i < {} ? to_float({}[{}ll * batch + {}ll * ({} + i)]) : 0.f;\n",
+        "    to[{} + i] = {} + i < {} ? to_float({}[{}ll * {} + {}ll * ({} + i)]) : 0.f;\n",
         term.extent, threads, term.offset, corner, limit, term.operand->first("a." + term.operand->name),
-        term.batch, term.x != 0 ? term.x : term.y, corner);
+        term.batch, batch_text(*term.operand), term.x != 0 ? term.x : term.y, corner);
   }
   return text + "}\n";
 }
@@ -32,8 +38,9 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threa
 /// A pair of neighbours along y, as stored.
 std::string load_text(const EpilogueTerm& term, bool y_is_even) {
   const std::string& name = term.operand->name;
-  const std::string at = fmt::format("{} + ({}ll * batch + {}ll * x + {}ll * y)",
-                                     term.operand->first("a." + name), term.batch, term.x, term.y);
+  const std::string at =
+      fmt::format("{} + ({}ll * {} + {}ll * x + {}ll * y)", term.operand->first("a." + name), term.batch,
+                  batch_text(*term.operand), term.x, term.y);
   const bool aligned =
       y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0 && term.operand->offset % 2 == 0;
   if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);

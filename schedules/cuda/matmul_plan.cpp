@@ -25,7 +25,8 @@ bool stores_rows(const CudaMatmulProblem& problem, const CudaMatmulChoice& choic
 
 bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& operand) {
   const std::int64_t batch = problem.batch == 1 ? operand.strides[0] : problem.out_batch_pitch();
-  return operand.offset == 0 && operand.strides == Dims{batch, problem.out_pitch(), 1} &&
+  return operand.offset == 0 && operand.each == 1 && operand.period == 0 &&
+         operand.strides == Dims{batch, problem.out_pitch(), 1} &&
          problem.n * static_cast<std::int64_t>(dtype_size(operand.dtype)) % map_unit == 0;
 }
 

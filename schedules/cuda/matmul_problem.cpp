@@ -82,18 +82,27 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   return "";
 }
 
-/// Strides over [batch, m, n] from those over the result's dims, or nothing when the batches are not one
-/// step.
-bool join_batches(const Dims& dims, Dims& strides) {
+/// Strides over [batch, m, n] from those over the result's dims; false when the batches are not one step, but for those inside and
+/// outside for which the operand is the same.
+bool join_batches(const Dims& dims, PointwiseOperand& operand) {
+  const Dims& strides = operand.strides;
   const std::size_t rank = dims.size();
-  std::int64_t batch = 0, step = 0;
+  std::int64_t batch = 0, each = 1, count = 1, period = 0;
   for (std::size_t i = rank - 2; i-- > 0;) {
     if (dims[i] == 1) continue;
-    if (step != 0 && strides[i] != batch * step) return false;
-    if (step == 0) batch = strides[i];
-    step = (step == 0 ? 1 : step) * dims[i];
+    if (strides[i] == 0 && batch == 0) {
+      each *= dims[i];
+    } else if (strides[i] == 0) {
+      period = count;
+    } else {
+      if (period != 0 || (batch != 0 && strides[i] != batch * count)) return false;
+      if (batch == 0) batch = strides[i];
+      count *= dims[i];
+    }
   }
-  strides = {batch, strides[rank - 2], strides[rank - 1]};
+  operand.each = batch == 0 ? 1 : each;
+  operand.period = period;
+  operand.strides = {batch, strides[rank - 2], strides[rank - 1]};
   return true;
 }
 
@@ -104,8 +113,9 @@ void join_rows(CudaMatmulProblem& problem) {
       problem.b.batch_pitch == 0 && problem.a.depth_fast && problem.a.batch_pitch == m * problem.a.pitch;
   const auto& operands = problem.epilogue.operands;
   if (problem.batch == 1 || !joined ||
-      std::any_of(operands.begin(), operands.end(),
-                  [&](const auto& operand) { return operand.strides[0] != m * operand.strides[1]; }))
+      std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
+        return operand.strides[0] != m * operand.strides[1] || operand.each != 1 || operand.period != 0;
+      }))
     return;
   problem.m *= problem.batch;
   problem.batch = 1;
@@ -136,8 +146,8 @@ std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
   for (PointwiseOperand& operand : problem.epilogue.operands) {
     if (!kernel.input_is_weight.at(static_cast<std::size_t>(operand.input)))
       problem.epilogue_reads_activations = true;
-    if (!join_batches(body.type(anchor).dims(), operand.strides))
-      return fmt::format("an operand of its epilogue is broadcast over some batches");
+    if (!join_batches(body.type(anchor).dims(), operand))
+      return "the batches of an operand of its epilogue lie apart";
   }
   return "";
 }

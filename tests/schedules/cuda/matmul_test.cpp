@@ -14,6 +14,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
+#include "tests/support/run_kernel.h"
 
 namespace sylvite {
 namespace {
@@ -128,6 +129,31 @@ TEST(CudaMatmul, KnowsTheEpiloguesOfVendorLibraries) {
             SimpleEpilogue::Activation::gelu_tanh);
   for (const char* other : {"gelu", "residual", "row"})
     EXPECT_FALSE(problem_of(layer(other)).simple_epilogue) << other;
+}
+
+TEST(CudaMatmul, EpiloguesReadWhatSomeBatchesShare) {
+  const auto operand_of = [](const char* dims) {
+    const Kernel kernel = kernel_of(fmt::format(
+        "graph g(%a: bf16[3,4,128,64], %b: bf16[3,4,64,72], %c: bf16[{}]) {{ %v0: bf16[3,4,128,72] = "
+        "matmul(%a, %b) %v1: bf16[3,4,128,72] = mul(%v0, %c) return %v1 }}",
+        dims));
+    const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+    EXPECT_EQ(reading.refusal, "");
+    CudaMatmulChoice swapped;
+    swapped.swapped = true;
+    swapped.tile_y = 96;
+    EXPECT_EQ(cuda_matmul_boxed(reading.problem, swapped, sample_card()) == 1,
+              std::string(dims) == "3,4,128,72");
+    return reading.problem.epilogue.operands.at(0);
+  };
+  for (const char* dims : {"3,4,128,72", "128,72"}) {
+    EXPECT_EQ(operand_of(dims).each, 1);
+    EXPECT_EQ(operand_of(dims).period, 0);
+  }
+  EXPECT_EQ(operand_of("4,128,72").each, 1);
+  EXPECT_EQ(operand_of("4,128,72").period, 4);
+  EXPECT_EQ(operand_of("3,1,128,72").each, 4);
+  EXPECT_EQ(operand_of("3,1,128,72").period, 0);
 }
 
 TEST(CudaMatmul, FloatsAreMultipliedExactlyUnlessTf32IsAllowed) {
