@@ -48,6 +48,7 @@ class KernelVariants::Estimates {
 
   /// nullopt where there is no estimate.
   [[nodiscard]] std::optional<double> of(const DefaultChoice& choice) {
+    if (machine_.gpu) return cuda_seconds_of(fixed_, choice.candidate);
     const auto [found, is_new] = bound_.try_emplace(choice.space);
     if (is_new) {
       const auto row = std::ranges::find(space_table(), choice.space, &Space::name);
@@ -74,27 +75,38 @@ bool KernelVariants::has_case(const Kernel& kernel) const {
   return as_case(all_.front().kernel, kernel).has_value();
 }
 
-KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine,
-                                              const IsCompiled& is_compiled) {
-  if (all_.size() == 1) return all_.front();
+std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kernel, const Machine& machine,
+                                                             const IsCompiled& is_compiled) {
+  if (all_.size() == 1) return {&all_.front()};
+  constexpr double none = std::numeric_limits<double>::max();
   Estimates estimates(kernel, machine);
-  return *std::ranges::min_element(all_, {}, [&](Variant& each) {
-    constexpr double none = std::numeric_limits<double>::max();
-    if (!is_as_wide(each.kernel, all_.front().kernel) && !as_case(each.kernel, kernel))
-      return std::tuple(true, true, none);
+  std::vector<std::pair<std::tuple<bool, bool, double>, Variant*>> rated;
+  for (Variant& each : all_) {
+    const bool is_for_it = is_as_wide(each.kernel, all_.front().kernel) || as_case(each.kernel, kernel);
     const bool waits = is_compiled && !is_compiled(each.kernel.text);
-    return std::tuple(false, waits, estimates.of(each.chosen(machine)).value_or(none));
-  });
+    rated.emplace_back(is_for_it ? std::tuple(false, waits, estimates.of(each.chosen(machine)).value_or(none))
+                                 : std::tuple(true, true, none),
+                       &each);
+  }
+  std::ranges::stable_sort(rated, {}, &decltype(rated)::value_type::first);
+  std::vector<Variant*> variants;
+  variants.reserve(rated.size());
+  for (const auto& [rating, variant] : rated) variants.push_back(variant);
+  return variants;
+}
+
+KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine) {
+  return *ranked(kernel, machine, nullptr).front();
 }
 
 std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine,
                                                 const IsCompiled& is_compiled) {
-  std::optional<Kernel> result = as_case(all_.front().kernel, kernel);
-  if (!result) return std::nullopt;
-  Variant& found = best(kernel, machine, is_compiled);
-  if (&found != &all_.front()) result = as_case(found.kernel, kernel);
-  if (machine.gpu && !can_launch(*result, found.chosen(machine).candidate)) return kernel;
-  return result;
+  if (!has_case(kernel)) return std::nullopt;
+  for (Variant* each : ranked(kernel, machine, is_compiled)) {
+    std::optional<Kernel> result = as_case(each->kernel, kernel);
+    if (result && (!machine.gpu || can_launch(*result, each->chosen(machine).candidate))) return result;
+  }
+  return kernel;
 }
 
 double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
@@ -102,8 +114,9 @@ double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
 }
 
 void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double least_gain) {
-  constexpr std::size_t most = 3;
-  constexpr double clearly = 1.15;
+  // Templates of a GPU compile soon, and tiles that do not fit leave much of it idle.
+  const std::size_t most = machine.gpu ? 5 : 3;
+  const double clearly = machine.gpu ? 1.03 : 1.15;
   if (all_.size() == most) return;
   Variant& shared = best(kernel, machine);
   Variant own{hinted_here(*as_case(shared.kernel, kernel)), {}};

@@ -50,14 +50,17 @@ class KernelVariants {
 
  private:
   class Estimates;
+  struct Variant;
+  /// The best first; those that are not for the sizes of `kernel` last.
+  [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Machine& machine,
+                                             const IsCompiled& is_compiled);
   struct Variant {
     Kernel kernel;
     std::optional<DefaultChoice> choice;  ///< once somebody asked
 
     [[nodiscard]] const DefaultChoice& chosen(const Machine& machine);
   };
-  [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine,
-                              const IsCompiled& is_compiled = nullptr);
+  [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine);
 
   std::vector<Variant> all_;  ///< the first of all first, which is for all sizes
 };

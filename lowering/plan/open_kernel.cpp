@@ -214,9 +214,9 @@ SizeClass line_class(std::int64_t extent) {
 SizeClass device_class(std::int64_t extent) {
   constexpr std::int64_t width = 4;
   if (extent < 2) return {extent, extent};
-  std::int64_t low = 2;
-  while (extent / width >= low) low *= width;
-  return {low, low * width - 1};
+  std::int64_t low = 2, high = 2 * width;
+  for (; extent > high; high *= width) low = high + 1;
+  return {low, high};
 }
 
 std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Sharing sharing,

@@ -49,7 +49,8 @@ struct SizeClass {
 /// The same of the lines of an image, of which tiles have four at most.
 [[nodiscard]] SizeClass line_class(std::int64_t extent);
 
-/// The same of any extent on a device, whose launches are made for about as many threads.
+/// The same of any extent on a device, whose launches are made for about as many threads. Ranges mostly end at powers of two, which
+/// are the largest of their classes.
 [[nodiscard]] SizeClass device_class(std::int64_t extent);
 
 /// Equal for kernels of one skeleton where all their extents have the same classes on the host.

@@ -16,6 +16,9 @@ namespace sylvite {
 /// text, that at its hints, and the launch at its sizes. Throws UnsupportedError when the template cannot take the kernel, or
 /// would have another text at its sizes.
 [[nodiscard]] std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candidate& candidate);
+/// What such a template should take for a kernel of fixed sizes, to compare it with other numbers of the same form; nothing where
+/// there is no estimate, or it cannot take it.
+[[nodiscard]] std::optional<double> cuda_seconds_of(const Kernel& kernel, const Candidate& candidate);
 /// The packing that such a template wants for each input of the body; nothing for candidates that Halide compiles.
 [[nodiscard]] std::optional<std::vector<Packing>> cuda_packings_of(const Kernel& kernel, const Form& form);
 /// Whether the candidate rounds f32 operands of the kernel to TF32.

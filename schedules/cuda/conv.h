@@ -52,6 +52,9 @@ void join_taps(CudaMatmulProblem::Windows& windows);
 /// Changes the packing of a filter that is a weight: it lies as [output channel][tap][input channel].
 void pack_for_cuda_conv(const Kernel& kernel, std::vector<Packing>& packings);
 
+/// What a choice of these should take, in clocks of a multiprocessor.
+[[nodiscard]] double cuda_conv_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                      const Card& card);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem,
                                                               const Card& card);

@@ -111,6 +111,10 @@ std::vector<CudaMatmulChoice> varied(const std::vector<CudaMatmulChoice>& sorted
 
 }  // namespace
 
+double cuda_conv_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
+  return estimate(problem, choice, card);
+}
+
 std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem, const Card& card) {
   const auto refuses = [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();

@@ -89,6 +89,9 @@ struct CudaMatmulChoice {
 /// REQUIRES refuse_cuda_matmul empty.
 [[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                             const Card& card);
+/// What a choice of these should take, in clocks of a multiprocessor, to compare it with others for the same problem.
+[[nodiscard]] double cuda_matmul_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                                        const Card& card);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem,
                                                                 const Card& card);

@@ -12,6 +12,8 @@ namespace sylvite {
 namespace {
 
 constexpr int few_rows = 64;  // fewer rows than this fill one side of one tile
+constexpr double of_a_clock = 1500,
+                 exact_of_a_clock = 262;  // multiply-adds that are seen, of bf16 and of products by three
 constexpr std::size_t most_choices = 12;
 
 /// `share` is that of the tensor cores' rate which the tile's main loop was seen to keep, 128x128's being 1.
@@ -50,9 +52,8 @@ double share_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
 
 /// Of the blocks of a split, in the units of `estimate`.
 double meeting(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  constexpr double of_a_clock = 262;  // of products by three
   if (!problem.exact || choice.split == 1) return 0;
-  return of_a_clock * (600 + choice.tile_x * choice.tile_y / 8.);
+  return exact_of_a_clock * (600 + choice.tile_x * choice.tile_y / 8.);
 }
 
 /// Time in units of a multiply-add of a multiprocessor: waves of tiles, and the epilogues that nothing hides.
@@ -144,6 +145,13 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem, cons
 }
 
 }  // namespace
+
+double cuda_matmul_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
+                          const Card& card) {
+  constexpr double start = 3200;  // launch, first loads, last stores
+  if (choice.swapped && problem.m > few_rows) return cuda_conv_clocks(problem, choice, card);
+  return start + estimate(problem, choice, card) / (problem.exact ? exact_of_a_clock : of_a_clock);
+}
 
 std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem, const Card& card) {
   // A tensor that is added comes in boxes where n is the side of 64s: there tiles are cut along m, as a

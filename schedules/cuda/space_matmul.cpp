@@ -15,9 +15,10 @@ struct Use {
   const char* form;
   Reading<CudaMatmulProblem> (*read)(const Kernel&);
   std::vector<CudaMatmulChoice> (*choices)(const CudaMatmulProblem&, const Card&);
+  double (*clocks)(const CudaMatmulProblem&, const CudaMatmulChoice&, const Card&) = nullptr;
 };
-constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices};
-constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices};
+constexpr Use matmul_use = {cuda_matmul_form, read_cuda_matmul, cuda_matmul_choices, cuda_matmul_clocks};
+constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices, cuda_conv_clocks};
 constexpr Use filter_gradient_use = {cuda_filter_gradient_form, read_cuda_filter_gradient,
                                      cuda_filter_gradient_choices};
 
@@ -77,6 +78,15 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 
+std::optional<double> clocks(const Use& use, const Kernel& kernel, const Form& form) {
+  Reading<CudaMatmulProblem> reading = use.read(kernel);
+  reading.problem.exact = is_exact(form);
+  if (!reading.refusal.empty()) return std::nullopt;
+  const CudaMatmulChoice choice = choice_of(form);
+  if (!refuse_cuda_matmul(reading.problem, choice, card_of(form)).empty()) return std::nullopt;
+  return use.clocks(reading.problem, choice, card_of(form));
+}
+
 }  // namespace
 
 const Space cuda_matmul_space = {
@@ -99,6 +109,14 @@ CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
 
 CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form) {
   return make(conv_use, kernel, form);
+}
+
+std::optional<double> cuda_matmul_form_clocks(const Kernel& kernel, const Form& form) {
+  return clocks(matmul_use, kernel, form);
+}
+
+std::optional<double> cuda_conv_form_clocks(const Kernel& kernel, const Form& form) {
+  return clocks(conv_use, kernel, form);
 }
 
 CudaTemplate cuda_filter_gradient_template(const Kernel& kernel, const Form& form) {

@@ -11,6 +11,7 @@
 #include "schedules/machine.h"
 #include "tests/schedules/fixed_machines.h"
 #include "tests/support/run_kernel.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite {
 namespace {
@@ -60,6 +61,33 @@ TEST_F(KernelVariantsTest, AreChosenForLargeImagesWhereTilesOfAllAreSmall) {
   const std::vector<ChosenVariant> chosen = choose_variants({kernel}, 4, 2, machine_, [] { return false; });
   ASSERT_FALSE(chosen.empty());
   EXPECT_FALSE(is_as_wide(chosen.front().open, open_)) << chosen.front().open.text;
+}
+
+Kernel product(int rows) {
+  return kernel_of(
+      fmt::format("graph g(%x: bf16[{0},3072], %w: bf16[3072,768]) {{ %v: bf16[{0},768] = "
+                  "matmul(%x, %w) return %v }}",
+                  rows));
+}
+
+/// On a GPU sizes to be fast at get tiles of their own, where the template's estimates see that those of others leave much idle.
+TEST(DeviceVariants, TilesFitTheSizesToBeFastAt) {
+  const Machine machine = with_gpu(test_machine(1), sample_card());
+  const Kernel large = product(6304), small = product(2561);
+  KernelVariants variants(*generalize(large, product(6107), Sharing::on_device));
+  const double before = variants.seconds(small, machine);
+  variants.vary(large, machine, 0);
+  EXPECT_EQ(variants.texts().size(), 1U) << "hints are its sizes";
+  variants.vary(small, machine, before);
+  EXPECT_EQ(variants.texts().size(), 1U) << "it is worth less";
+  variants.vary(small, machine, 0);
+  ASSERT_EQ(variants.texts().size(), 2U);
+  EXPECT_LT(variants.seconds(small, machine), before);
+  for (const Kernel* each : {&large, &small}) {
+    const std::optional<Kernel> found = variants.find_case(*each, machine);
+    ASSERT_TRUE(found && found->open);
+    EXPECT_EQ(default_choice(*found, machine).candidate.form, default_choice(*each, machine).candidate.form);
+  }
 }
 
 }  // namespace

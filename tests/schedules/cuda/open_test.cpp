@@ -129,24 +129,24 @@ struct Case {
 constexpr Case cases[] = {
     {"linear", linear, 200, 130, 500, "cuda_matmul"},
     {"few rows", linear, 5, 3, 7, "cuda_matmul"},
-    {"residual", linear_with_residual, 128, 257, 500, "cuda_matmul"},
+    {"residual", linear_with_residual, 136, 257, 500, "cuda_matmul"},
     {"narrow rows", linear_of_narrow_rows, 200, 130, 500, "cuda_matmul"},
     {"batches", linear_of_many, 4, 7, 2, "cuda_matmul"},
     {"f32", linear_in_f32, 200, 130, 501, "cuda_matmul"},
-    {"convolution", convolution, 32, 50, 100, "cuda_conv"},
-    {"narrow convolution", narrow_convolution, 32, 50, 100, "cuda_warps_conv"},
-    {"images of any size", convolution_of_any_image, 32, 50, 100, "cuda_conv"},
-    {"depthwise", depthwise, 32, 50, 100, "cuda_depthwise"},
-    {"depthwise of any size", depthwise_of_any_image, 32, 50, 100, "cuda_depthwise"},
-    {"groups", groups, 32, 50, 100, "cuda_grouped"},
-    {"concat", joined, 32, 50, 100, "cuda_concat"},
-    {"norm", norm, 128, 200, 500, "cuda_norm"},
-    {"norm of groups", norm_of_groups, 32, 50, 100, "cuda_image_norm"},
-    {"norm of images of any size", norm_of_any_image, 32, 50, 100, "cuda_image_norm"},
+    {"convolution", convolution, 40, 50, 100, "cuda_conv"},
+    {"narrow convolution", narrow_convolution, 40, 50, 100, "cuda_warps_conv"},
+    {"images of any size", convolution_of_any_image, 40, 50, 100, "cuda_conv"},
+    {"depthwise", depthwise, 40, 50, 100, "cuda_depthwise"},
+    {"depthwise of any size", depthwise_of_any_image, 40, 50, 100, "cuda_depthwise"},
+    {"groups", groups, 40, 50, 100, "cuda_grouped"},
+    {"concat", joined, 40, 50, 100, "cuda_concat"},
+    {"norm", norm, 136, 200, 500, "cuda_norm"},
+    {"norm of groups", norm_of_groups, 40, 50, 100, "cuda_image_norm"},
+    {"norm of images of any size", norm_of_any_image, 40, 50, 100, "cuda_image_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
     {"means", means, 49, 100, 81, "cuda_columns"},
-    {"transpose", turned, 32, 50, 100, "cuda_transpose"},
-    {"attention of few keys", attention, 77, 100, 127, "cuda_attention"},
+    {"transpose", turned, 40, 50, 100, "cuda_transpose"},
+    {"attention of few keys", attention, 77, 100, 128, "cuda_attention"},
     {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
     {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
 };
@@ -211,8 +211,8 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
   const auto transposed = [](std::int64_t rows) {
     return matmul_kernel({.m = rows, .n = 96, .k = 64, .a_transposed = true});
   };
-  const Kernel open = generalize(transposed(128), transposed(256), Sharing::on_device).value();
-  const Candidate candidate = default_candidate(transposed(128), hopper());
+  const Kernel open = generalize(transposed(136), transposed(256), Sharing::on_device).value();
+  const Candidate candidate = default_candidate(transposed(136), hopper());
   const std::optional<Kernel> other = as_case(open, transposed(256));
   ASSERT_TRUE(other);
   if (candidate.form.name == std::string("cuda_warps_matmul"))
@@ -223,7 +223,7 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
                     " %v: bf16[4,64,{0}] = matmul(%a, %b) return %v }}",
                     keys));
   };
-  const Kernel of_keys = generalize(scores(128), scores(256), Sharing::on_device).value();
+  const Kernel of_keys = generalize(scores(136), scores(256), Sharing::on_device).value();
   EXPECT_THROW(
       (void)cuda_template_of(as_case(of_keys, scores(256)).value(), default_candidate(of_keys, hopper())),
       UnsupportedError);
@@ -231,11 +231,11 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
 
 TEST(CudaOpen, WhatIsKnownStaysInTheText) {
   const auto numbers = [](AtSize at) {
-    const Kernel open = generalize(at(32), at(50), Sharing::on_device).value();
+    const Kernel open = generalize(at(40), at(50), Sharing::on_device).value();
     return cuda_template_of(open, default_candidate(open, hopper())).value().launch.numbers;
   };
-  EXPECT_THAT(numbers(depthwise), testing::ElementsAre(32));
-  EXPECT_THAT(numbers(convolution), testing::ElementsAre(32 * 12 * 9));
+  EXPECT_THAT(numbers(depthwise), testing::ElementsAre(40));
+  EXPECT_THAT(numbers(convolution), testing::ElementsAre(40 * 12 * 9));
   EXPECT_THAT(numbers(depthwise_of_any_image), testing::SizeIs(5));
 }
 
@@ -250,11 +250,12 @@ TEST(CudaOpen, FewKeysAreOneBlock) {
 
 TEST(CudaOpen, ClassesOfExtents) {
   EXPECT_EQ(device_class(1), (SizeClass{1, 1}));
-  EXPECT_EQ(device_class(2), (SizeClass{2, 7}));
-  EXPECT_EQ(device_class(7), (SizeClass{2, 7}));
-  EXPECT_EQ(device_class(8), (SizeClass{8, 31}));
-  EXPECT_EQ(device_class(500), (SizeClass{128, 511}));
-  EXPECT_EQ(device_class(512), (SizeClass{512, 2047}));
+  EXPECT_EQ(device_class(2), (SizeClass{2, 8}));
+  EXPECT_EQ(device_class(8), (SizeClass{2, 8}));
+  EXPECT_EQ(device_class(9), (SizeClass{9, 32}));
+  EXPECT_EQ(device_class(500), (SizeClass{129, 512}));
+  EXPECT_EQ(device_class(512), (SizeClass{129, 512}));
+  EXPECT_EQ(device_class(513), (SizeClass{513, 2048}));
 }
 
 }  // namespace
