@@ -60,7 +60,9 @@ class WithoutClamps : public IRMutator {
 
 Expr MaskLoads::branch(const Expr& condition, bool holds, const Expr& value) {
   const Expr here = holds ? condition : !condition;
-  const Expr outer = std::exchange(guard_, guard_.defined() ? guard_ && here : here);
+  const bool joins =
+      guard_.defined() && guard_.type().lanes() == here.type().lanes();  // not below reductions of vectors
+  const Expr outer = std::exchange(guard_, joins ? guard_ && here : here);
   const std::size_t known = differences_.size();
   add_differences(condition, holds, differences_);
   Expr result = mutate(value);
