@@ -269,6 +269,14 @@ NETWORKS = {
     "hifigan": Network("1D", "transformers", "SpeechT5HifiGan", (64, 80)),
     "donut": Network("windowed", "transformers", "DonutSwinModel", IMAGE),
     "segment_anything_2": Network("hybrid", "transformers", "Sam2VisionModel", (3, 256, 256)),
+    "retention": Network("decoder", "scientific_networks", "Retention", (256,)),
+    "gated_pixels": Network("generator", "scientific_networks", "GatedPixels", (3, 32, 32)),
+    "tracker": Network("tracking", "scientific_networks", "Tracker", (3, 128, 128)),
+    "runge_kutta": Network("equation", "scientific_networks", "Steps", (3, 64, 64)),
+    "point_sets": Network("points", "scientific_networks", "PointSets", (1024, 3)),
+    "spectra": Network("operator", "scientific_networks", "Spectra", (1, 64, 64)),
+    "diff_llama": Network("decoder", "transformers", "DiffLlamaModel", (128,)),
+    "clip_text": Network("encoder", "transformers", "CLIPTextModel", (77,)),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
@@ -356,6 +364,8 @@ OPTIONS = {
     "SmolLM3Model": {**TWO_LAYERS, "num_key_value_heads": 4, "use_cache": False, "pad_token_id": 0},
     "Lfm2Model": {**TWO_LAYERS, "num_hidden_layers": 4, "num_key_value_heads": 4, "use_cache": False,
                   "layer_types": ["conv", "full_attention"] * 2},
+    "DiffLlamaModel": {**TWO_LAYERS, "num_key_value_heads": 8, "use_cache": False},
+    "CLIPTextModel": TWO_LAYERS,
     "DonutSwinModel": {"embed_dim": 96, "depths": [2, 2, 6, 2], "num_heads": [3, 6, 12, 24], "window_size": 7},
     "Wav2Vec2Model": {"hidden_size": 384, "num_hidden_layers": 4, "num_attention_heads": 6, "intermediate_size": 1536},
 }
@@ -395,7 +405,7 @@ class Segmentation(torch.nn.Module):
 def build(network):
     options = OPTIONS.get(network.call, {})
     package = importlib.import_module(network.package)
-    if network.package in ("own_networks", "further_networks", "pattern_networks", "mechanism_networks"):
+    if network.package in ("own_networks", "further_networks", "pattern_networks", "mechanism_networks", "scientific_networks"):
         return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
