@@ -40,7 +40,7 @@ try:
         hasattr(functorch_config, "bundled_autograd_cache") and hasattr(compiler_config, "cache_key_tag")
         and hasattr(codecache.torch_key, "set") and hasattr(codecache.triton_key, "set")
     )  # fmt: skip
-except ImportError:
+except (ImportError, AttributeError):  # of a torch whose caches are made otherwise
     OutputCode = object
     IS_THERE = False
 
