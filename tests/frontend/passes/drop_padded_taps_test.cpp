@@ -1,5 +1,6 @@
 // Filters that meet nothing but padding at their ends, shown by equal graphs.
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "frontend/graph/copy.h"
@@ -71,6 +72,23 @@ TEST(DropPaddedTaps, KeepsFiltersOfSingleChannelsWhereSizesDiffer) {
                "  return %a\n");
   EXPECT_TRUE(same_structure(drop_padded_taps(dense, true), drop_padded_taps(dense, false)));
   EXPECT_FALSE(same_structure(drop_padded_taps(dense, true), dense));
+}
+
+/// Zeros of the padding times an infinity are no numbers.
+TEST(DropPaddedTaps, KeepsFiltersWithInfinities) {
+  const auto is_kept = [](const char* type, const char* last) {
+    const std::string lines = fmt::format(
+        "  %w = constant {0}[1,1,3] {{1.0, -2.0, {1}}}\n"
+        "  %a: {0}[1,1,1] = conv(%x, %w) {{dilations=[1], groups=1, pads=[1,1], strides=[1]}}\n"
+        "  return %a\n",
+        type, last);
+    const Graph graph = graph_of(fmt::format("%x: {}[1,1,1]", type).c_str(), lines.c_str());
+    return same_structure(drop_padded_taps(graph, false), graph);
+  };
+  for (const char* type : {"f32", "f16"}) {
+    for (const char* last : {"inf", "-inf", "nan"}) EXPECT_TRUE(is_kept(type, last)) << type << " " << last;
+    EXPECT_FALSE(is_kept(type, "-3.0")) << type;
+  }
 }
 
 }  // namespace
