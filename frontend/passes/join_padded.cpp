@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/passes/padding.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {
@@ -21,17 +22,9 @@ struct Part {
   std::int64_t start = 0, stop = 0;
 };
 
-bool pads_with_zeros(const Graph& graph, const Node& pad) {
-  const std::vector<std::int64_t>& interior = pad.attributes.integers("interior");
-  if (pad.attributes.string("mode") != "constant") return false;
-  if (std::any_of(interior.begin(), interior.end(), [](std::int64_t between) { return between != 0; }))
-    return false;
-  return pad.inputs.size() < 2 || pad.inputs[1] == no_value || scalar_constant(graph, pad.inputs[1]) == 0.0;
-}
-
 std::optional<Part> part_of(const Graph& graph, ValueId id) {
-  const Node* pad = producer_if(graph, id, Op::pad);
-  if (pad == nullptr || !pads_with_zeros(graph, *pad)) return std::nullopt;
+  const Node* pad = padding_of(graph, id);
+  if (pad == nullptr || !has_zeros(graph, *pad)) return std::nullopt;
   const Dims& low = pad->attributes.integers("low");
   const Dims& high = pad->attributes.integers("high");
   std::optional<Part> part;

@@ -6,22 +6,11 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/passes/padding.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
-
-/// What makes `id` by writing one number around a value; nullptr: nothing does.
-const Node* padding_of(const Graph& graph, ValueId id) {
-  const Node* pad = producer_if(graph, id, Op::pad);
-  if (pad == nullptr || pad->attributes.string("mode") != "constant") return nullptr;
-  const Dims& interior = pad->attributes.integers("interior");
-  return std::ranges::all_of(interior, [](std::int64_t between) { return between == 0; }) ? pad : nullptr;
-}
-
-bool has_zeros(const Graph& graph, const Node& pad) {
-  return pad.inputs.size() < 2 || pad.inputs[1] == no_value || scalar_constant(graph, pad.inputs[1]) == 0.0;
-}
 
 bool is_convolution(const Graph& graph, const Node& node) {
   return node.op == Op::conv && is_float(graph.type(node.inputs[0]).dtype) &&
