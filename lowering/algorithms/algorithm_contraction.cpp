@@ -1,15 +1,14 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/rounding.h"
 #include "frontend/ops/facts.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/window_taps.h"
 
-// Matmul, convolution and pooling, plain. Stages: vN_fold with the sum (or maximum) over the window as update
-// 0. Convolution and pooling fold over r0.. = window (innermost spatial dim first), then input channels; a
-// blocked input has its channel-in-block as r0.
+// Matmul and convolution, plain. Stages: vN_fold with the sum over the window as update 0. Convolution folds over r0.. =
+// window (innermost spatial dim first), then input channels; a blocked input has its channel-in-block as r0.
 
 namespace sylvite {
 namespace {
@@ -19,70 +18,6 @@ using Halide::Expr;
 using Halide::Func;
 using Halide::select;
 using Halide::Var;
-
-Expr zero_of(const Halide::Type& type) {
-  return Halide::Internal::make_zero(type);
-}
-
-/// Strides, pads and dilations of a window operation, per spatial dim.
-struct Window {
-  std::vector<std::int64_t> kernel;
-  std::vector<std::int64_t> strides;
-  std::vector<std::int64_t> pads;
-  std::vector<std::int64_t> dilations;
-};
-
-/// Where window tap `tap` of output element `at` reads, clamped into the input, and whether it was inside.
-struct Tap {
-  Coordinates spatial;
-  Expr is_inside;
-};
-Tap tap_at(const AlgorithmBuilder& builder, const Window& window, const Coordinates& at,
-           const Coordinates& taps, const Shape& input) {
-  Tap result{{}, Halide::Internal::const_true()};
-  for (std::size_t s = 0; s < window.kernel.size(); ++s) {
-    const Expr position = at[s + 2].full * static_cast<int>(window.strides[s]) +
-                          taps[s].full * static_cast<int>(window.dilations[s]) -
-                          static_cast<int>(window.pads[s]);
-    const std::int64_t low = window.pads[s];
-    const std::int64_t high = window.pads[s + window.kernel.size()];
-    const bool may_leave = low != 0 || high != 0;
-    result.spatial.emplace_back(may_leave ? Halide::clamp(position, 0, builder.extent(input[s + 2] - 1))
-                                          : position);
-    if (low != 0) result.is_inside = result.is_inside && position >= 0;
-    if (high != 0 || low != 0) result.is_inside = result.is_inside && position < builder.extent(input[s + 2]);
-  }
-  return result;
-}
-
-/// The domain over window taps and, if `channels` > 0, the channels of one group. Layout: see the head of the
-/// file.
-struct WindowDomain {
-  Halide::RDom domain;
-  Coordinates taps;    ///< per spatial dim
-  Coordinate channel;  ///< within the group
-};
-WindowDomain window_domain(const std::vector<std::int64_t>& kernel, std::int64_t channels, int block) {
-  std::vector<std::int64_t> extents;
-  const bool blocked = channels > 0 && block > 0;
-  if (blocked) extents.push_back(block);
-  extents.insert(extents.end(), kernel.rbegin(), kernel.rend());
-  if (channels > 0) extents.push_back(blocked ? ceil_div(channels, block) : channels);
-  WindowDomain result{reduction_domain(extents), {}, {}};
-  const int first = blocked ? 1 : 0;
-  const int spatial = static_cast<int>(kernel.size());
-  for (int s = 0; s < spatial; ++s) result.taps.emplace_back(Expr(result.domain[first + spatial - 1 - s]));
-  if (channels == 0) return result;
-  const Expr outer = result.domain[first + spatial];
-  if (!blocked) {
-    result.channel = Coordinate(outer);
-    return result;
-  }
-  result.channel = Coordinate::split(outer, Expr(result.domain[0]), block, channels);
-  if (channels % block != 0)
-    result.domain.where(outer * block + result.domain[0] < static_cast<int>(channels));
-  return result;
-}
 
 /// The type sums are made in: f32 for 16-bit floats, the compute type otherwise.
 Halide::Type sum_type(DType dtype) {
@@ -252,64 +187,6 @@ void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node) {
   folded(vars) = zero_of(sum);
   folded(vars) += select(is_met && found == index, gradient, zero_of(sum));
   builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
-}
-
-void define_pool(AlgorithmBuilder& builder, const Node& node) {
-  const ValueId out = node.outputs.front();
-  const ValueId input = node.inputs.front();
-  const TensorType& type = builder.type(out);
-  const Window window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
-                      node.attributes.integers("pads"), node.attributes.integers("dilations")};
-  const bool is_max = node.op == Op::max_pool;
-  const WindowDomain over = window_domain(window.kernel, 0, 0);
-  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
-  const Coordinates at = AlgorithmBuilder::coordinates_of(type);
-  const Tap tap = tap_at(builder, window, at, over.taps, builder.type(input).shape);
-  Coordinates at_input = {at[0], at[1]};
-  at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
-
-  const Expr stored = builder.read_stored(input, at_input);
-  Func folded = builder.stage(builder.name(out) + "_fold");
-  if (is_max && stored.type().is_bfloat()) {
-    const Halide::Type key = Halide::Int(16);
-    const Expr least = Halide::Internal::make_const(key, -0x7f81);  // of -infinity
-    folded(vars) = least;
-    folded(vars) =
-        Halide::max(folded(vars), select(Halide::likely(tap.is_inside), bf16_order_key(stored), least));
-    builder.define(out, [&](const Coordinates&) { return from_bf16_order_key(folded(vars)); });
-    return;
-  }
-  const Expr x = builder.read(input, at_input);
-  const Halide::Type element = x.type();
-  const Expr lowest = element.is_float()
-                          ? Halide::Internal::make_const(element, -std::numeric_limits<double>::infinity())
-                          : element.min();
-  const Expr start = is_max ? lowest : zero_of(element);
-  const Expr inside = select(tap.is_inside, x, start);
-  folded(vars) = start;
-  folded(vars) = is_max ? nan_max(folded(vars), inside) : folded(vars) + inside;
-  if (is_max) {
-    builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
-    return;
-  }
-  // The number of taps that count, per spatial dim: all of the window, or those inside the input (or its
-  // padding).
-  const bool count_padding = node.attributes.integer("count_include_pad") != 0;
-  const Shape& in_shape = builder.type(input).shape;
-  Expr count = 1;
-  for (std::size_t s = 0; s < window.kernel.size(); ++s) {
-    const std::int64_t low = count_padding ? -window.pads[s] : 0;
-    const Extent high = in_shape[s + 2] + (count_padding ? window.pads[s + window.kernel.size()] : 0);
-    const Expr first =
-        at[s + 2].full * static_cast<int>(window.strides[s]) - static_cast<int>(window.pads[s]);
-    const int dilation = static_cast<int>(window.dilations[s]);
-    const int taps = static_cast<int>(window.kernel[s]);
-    // Taps t with low <= first + t*dilation < high.
-    const Expr from = Halide::max((static_cast<int>(low) - first + dilation - 1) / dilation, 0);
-    const Expr to = Halide::min((builder.extent(high - 1) - first) / dilation + 1, taps);
-    count = count * Halide::max(to - from, 1);
-  }
-  builder.define(out, [&](const Coordinates&) { return strict_div(folded(vars), cast(element, count)); });
 }
 
 }  // namespace sylvite

@@ -25,6 +25,9 @@ struct FormRow {
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
 
+/// Windows of poolings, a line of the input at a time.
+[[nodiscard]] Algorithm build_pool_lines(const Kernel& kernel, const Form& form);
+
 [[nodiscard]] std::vector<Packing> conv_blocked_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_conv_blocked(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> depthwise_blocked_packings(const Kernel& kernel, const Form& form);

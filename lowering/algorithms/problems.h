@@ -211,4 +211,10 @@ struct AttentionProblem {
 /// The same of a few rows; refuses others, open rows, and what is not whole vectors.
 [[nodiscard]] Reading<AttentionProblem> read_attention_chunks(const Kernel& kernel);
 
+/// How many lines of the input a window of a pooling has: the elements of all of its dims but the innermost.
+[[nodiscard]] std::int64_t pool_lines(const Node& pool);
+/// Whether form pool_lines can express a pooling, and is worth it: dense images whose windows are wide in two dims, one of
+/// these the innermost, and share elements or reach beyond edges.
+[[nodiscard]] bool pools_by_lines(const Graph& body, const Node& node);
+
 }  // namespace sylvite

@@ -1,13 +1,15 @@
 #include <algorithm>
 
 #include "frontend/ops/op_table.h"
+#include "lowering/algorithms/problems.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
 
 // Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
 // scatter.
 //   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row)
-//   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling
+//   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling, of dense images in the form
+//                      pool_lines: a line of the window's columns, then its windows
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread).
 
 namespace sylvite {
@@ -155,12 +157,23 @@ int fold_rank(const Kernel& kernel, const Node& anchor) {
                          : static_cast<int>(fold_of(kernel, anchor).extents.size());
 }
 
+constexpr std::int64_t most_unrolled_taps = 12;
+
 bool is_small_window(const Node& anchor) {
-  constexpr std::int64_t most_taps = 12;
-  if (!is_pool(anchor)) return false;
-  std::int64_t taps = 1;
-  for (const std::int64_t extent : anchor.attributes.integers("kernel")) taps *= extent;
-  return taps <= most_taps;
+  return is_pool(anchor) &&
+         checked_product(anchor.attributes.integers("kernel"), "window") <= most_unrolled_taps;
+}
+
+/// A line of the columns of a pooling's windows, in vectors, where its results need it.
+void fold_line(ScheduleWriter& writer, const KernelFacts& facts, const Place& place) {
+  const std::string stage = facts.anchor_value + "_line";
+  compute_at(writer, stage, place);
+  writer.add("{}.vectorize(d0, {});", stage, facts.lanes);
+  const std::int64_t lines = pool_lines(*facts.anchor);
+  if (lines == 1) return;
+  writer.add("{}.update(0).split(d0, d0, v, {}, TailStrategy::RoundUp).reorder(v, r0, d0).vectorize(v);",
+             stage, facts.lanes);
+  if (lines <= most_unrolled_taps) writer.add("{}.update(0).unroll(r0);", stage);
 }
 
 /// Are positions along the innermost dim clamped to the input? Then those of a vector may lie behind the last result.
@@ -170,20 +183,31 @@ bool clamps_columns(const Node& anchor) {
   return pads.back() != 0 || pads[pads.size() / 2 - 1] != 0;
 }
 
+/// Whether a pooling's fold that is stored by itself is computed in vectors along its innermost dim.
+bool folds_dense_columns(const TensorType& folded) {
+  constexpr std::int64_t least_row = 4;
+  const Dims extents = loop_extents(folded);
+  return folded.layout.channel_block == 0 && !extents.empty() && extents[0] >= least_row;
+}
+
 /// Vectors along the innermost dim of a fold that is stored by itself, a folded element at a time.
 void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts& facts,
                         const std::string& stage, bool parallel) {
   const Dims extents = loop_extents(kernel.body.type(facts.anchor->outputs.front()));
+  const bool by_lines = pools_by_lines(kernel.body, *facts.anchor);
+  const int rank = by_lines ? 1 : fold_rank(kernel, *facts.anchor);
   std::string folds;
-  for (int r = 0; r < fold_rank(kernel, *facts.anchor); ++r) folds += fmt::format("r{}, ", r);
+  for (int r = 0; r < rank; ++r) folds += fmt::format("r{}, ", r);
   std::int64_t lanes = facts.lanes;
   while (lanes / 2 >= extents[0]) lanes /= 2;
-  const char* tail = clamps_columns(*facts.anchor) ? "TailStrategy::RoundUp" : "TailStrategy::GuardWithIf";
+  const char* tail =
+      by_lines || clamps_columns(*facts.anchor) ? "TailStrategy::RoundUp" : "TailStrategy::GuardWithIf";
   writer.add("{}.compute_root().vectorize(d0, {}, {});", stage, lanes, tail);
   writer.add("{}.update(0).split(d0, d0, v, {}, {}).reorder(v, {}d0).vectorize(v);", stage, lanes, tail,
              folds);
-  for (int r = 0; is_small_window(*facts.anchor) && r < fold_rank(kernel, *facts.anchor); ++r)
+  for (int r = 0; is_small_window(*facts.anchor) && r < rank; ++r)
     writer.add("{}.update(0).unroll(r{});", stage, r);
+  if (by_lines) fold_line(writer, facts, {stage, "d1"});
   std::size_t outermost = extents.size() - 1;
   while (outermost > 0 && extents[outermost] == 1) --outermost;
   if (parallel && outermost > 0) writer.add("{}.update(0).parallel(d{});", stage, outermost);
@@ -195,9 +219,7 @@ void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts&
   const TensorType& type = kernel.body.type(facts.anchor->outputs.front());
   const std::int64_t block = type.layout.channel_block;
   const Dims extents = loop_extents(type);
-  constexpr std::int64_t least_row = 4;
-  if (block == 0 && !extents.empty() && extents[0] >= least_row)
-    return fold_dense_columns(writer, kernel, facts, stage, parallel);
+  if (folds_dense_columns(type)) return fold_dense_columns(writer, kernel, facts, stage, parallel);
   if (block == 0 || block % facts.lanes != 0) {
     writer.add("{}.compute_root();", stage);
     return;
@@ -210,34 +232,61 @@ void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts&
 
 struct ReductionColumns : Reduction {
   [[nodiscard]] Candidate at(const Numbers& point) const;
+
+ private:
+  [[nodiscard]] std::string stage() const { return facts.anchor_value + "_fold"; }
+  [[nodiscard]] const TensorType& folded() const { return kernel.body.type(facts.anchor->outputs.front()); }
+  /// The fold's own d0 is the output's only when their types agree in layout and no loop was fused away.
+  [[nodiscard]] bool has_same_loops() const {
+    return loop_extents(folded()) == facts.extents && !facts.extents.empty();
+  }
+  void fold_with_output(ScheduleWriter& writer, const Numbers& point, bool by_lines) const;
+  void fold_ahead(ScheduleWriter& writer, const Numbers& point) const;
 };
 
-/// The fold's own d0 is the output's only when their types agree in layout and no loop was fused away.
 Candidate ReductionColumns::at(const Numbers& point) const {
-  const std::string stage = facts.anchor_value + "_fold";
-  const TensorType& folded = kernel.body.type(facts.anchor->outputs.front());
-  const bool same_loops = loop_extents(folded) == facts.extents;
+  const bool same_loops = has_same_loops();
+  const bool by_lines =
+      pools_by_lines(kernel.body, *facts.anchor) && (same_loops || folds_dense_columns(folded()));
   ScheduleWriter writer;
+  if (same_loops)
+    fold_with_output(writer, point, by_lines);
+  else
+    fold_ahead(writer, point);
+  return {by_lines ? Form{"pool_lines", {}} : Form{}, writer.take()};
+}
+
+void ReductionColumns::fold_ahead(ScheduleWriter& writer, const Numbers& point) const {
+  fold_apart(writer, kernel, facts, stage(), point.tasks > 0);
+  if (facts.extents.empty()) return;
   LoopNest nest(writer, facts.output, facts.loops);
-  if (!same_loops || facts.extents.empty()) {
-    fold_apart(writer, kernel, facts, stage, point.tasks > 0);
-    if (facts.extents.empty()) return {Form{}, writer.take()};
-    nest.vectorize_inner(facts.lanes, 1);
-    // Channels become innermost: pixels that lie together are read while their lines are there.
-    const int block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
-    if (block > 0 && folded.layout.channel_block == 0 && nest.loops().size() > 1) (void)nest.tile(1, 16);
-    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-    return {Form{}, writer.take()};
-  }
+  nest.vectorize_inner(facts.lanes, 1);
+  // Channels become innermost: pixels that lie together are read while their lines are there.
+  const int block = kernel.body.type(kernel.body.outputs.front()).layout.channel_block;
+  if (block > 0 && folded().layout.channel_block == 0 && nest.loops().size() > 1) (void)nest.tile(1, 16);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
+}
+
+void ReductionColumns::fold_with_output(ScheduleWriter& writer, const Numbers& point, bool by_lines) const {
   // The largest of bf16 is found by their bits, 16 to an element.
   const bool by_bits =
       facts.anchor->op == Op::max_pool && kernel.body.type(facts.anchor->inputs.front()).dtype == DType::bf16;
   const int lanes = by_bits ? 2 * facts.lanes : facts.lanes;
+  LoopNest nest(writer, facts.output, facts.loops);
   const std::int64_t step = nest.vectorize_inner(lanes, point.vectors);
-  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-  fold_columns(writer, stage, step, lanes, {}, fold_rank(kernel, *facts.anchor),
-               is_small_window(*facts.anchor), {facts.output, nest.loops()[0].name});
-  return {Form{}, writer.take()};
+  // The lines of a plane are computed ahead of all its windows: what was stored just before and lies otherwise in vectors is
+  // waited for.
+  const std::size_t serial = by_lines ? std::min<std::size_t>(2, nest.loops().size() - 1) : 0;
+  const std::int64_t tasks = task_count(facts, machine, point.tasks);
+  std::int64_t planes = 1;
+  for (std::size_t d = serial; d < facts.extents.size(); ++d) planes *= facts.extents[d];
+  const bool has_planes = serial < 2 || planes >= tasks;
+  if (point.tasks > 0) nest.parallelize(tasks, has_planes ? serial : 1);
+  const int rank = by_lines ? 1 : fold_rank(kernel, *facts.anchor);
+  fold_columns(writer, stage(), step, lanes, {}, rank, is_small_window(*facts.anchor),
+               {facts.output, nest.loops()[0].name});
+  if (by_lines)
+    fold_line(writer, facts, {facts.output, nest.loops()[std::min(serial, nest.loops().size() - 1)].name});
 }
 
 Binding bind_columns(const Kernel& kernel, const Machine& machine) {
