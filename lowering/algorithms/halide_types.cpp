@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "frontend/values/narrow.h"
 #include "lowering/algorithms/bf16_rounding.h"
+#include "lowering/algorithms/halide_math.h"
 #include "sylvite/tensor.h"
 
 namespace sylvite {
@@ -187,6 +188,9 @@ Expr to_storage(const Expr& value, DType dtype) {
 Expr convert_float(const Expr& value, const Halide::Type& to) {
   const Halide::Type from = value.type();
   if (from == to) return value;
+  // F16C, which comes with AVX2, takes infinities and NaN as IEEE does.
+  constexpr int f16_and_f32 = 16 + 32;
+  if (from.bits() + to.bits() == f16_and_f32 && !DeviceMath::is_used()) return Halide::cast(to, value);
   const Halide::Type from_bits = Halide::UInt(from.bits());
   const Halide::Type to_bits = Halide::UInt(to.bits());
   const Expr bits = Halide::reinterpret(from_bits, value);

@@ -77,6 +77,10 @@ TEST(Algorithm, ConversionsKeepNaNAndInfinity) {
           from, to, count));
       if (from == "f64" && to != "f32" && to != "f64") continue;  // rounded twice
       check_candidate(kernel, reference_candidate(kernel), {floats(parse_dtype(from), values)}, 0);
+      const std::string stage = output_stage(kernel, kernel.body.outputs.front());
+      const Candidate vectors =
+          Candidate::parse(fmt::format("form: generic\n{}.vectorize(d0, 16);\n", stage));
+      check_candidate(kernel, vectors, {floats(parse_dtype(from), values)}, 0);
     }
   }
 }
