@@ -25,6 +25,8 @@ struct FormRow {
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
 
+/// The place of the largest or smallest of a row, by folds that vectorise.
+[[nodiscard]] Algorithm build_arg_rows(const Kernel& kernel, const Form& form);
 /// Windows of poolings, a line of the input at a time.
 [[nodiscard]] Algorithm build_pool_lines(const Kernel& kernel, const Form& form);
 

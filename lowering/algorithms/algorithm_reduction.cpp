@@ -1,13 +1,15 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
 
 // Folds along axes. Stages: vN_fold, whose update 0 is the fold. reduce_max and reduce_min of floats fold
 // integer keys of the same order, which are associative and let NaN win. arg_max and arg_min fold a pair
-// (key, index).
+// (key, index); in form arg_rows, whose folds are associative, vN_best folds the keys, and vN_fold the indices of those that are
+// the best.
 
 namespace sylvite {
 namespace {
@@ -116,27 +118,63 @@ void define_reduction(AlgorithmBuilder& builder, const Node& node) {
   });
 }
 
+/// What arg_max and arg_min fold: the key of an element, and where it is along the axis.
+struct IndexedKey {
+  explicit IndexedKey(AlgorithmBuilder& builder, const Node& node) {
+    const TensorType& in_type = builder.type(node.inputs.front());
+    const std::vector<int> axes = {static_cast<int>(node.attributes.integer("axis"))};
+    const ReducedDims reduced = builder.reduce_over(in_type, axes);
+    const TensorType& out_type = builder.type(node.outputs.front());
+    const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(out_type), axes, reduced,
+                                             in_type.rank(), node.attributes.integer("keepdims") != 0);
+    const Expr element = builder.read(node.inputs.front(), at);
+    key = index_key(cast(folded_type(in_type.dtype), element), node.op == Op::arg_max);
+    index = reduced.at.front().full;
+  }
+
+  Expr key, index;
+};
+
 void define_arg_reduction(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
-  const ValueId in = node.inputs.front();
-  const TensorType& in_type = builder.type(in);
-  const std::vector<int> axes = {static_cast<int>(node.attributes.integer("axis"))};
   const bool largest = node.op == Op::arg_max;
   const bool last = node.attributes.integer("select_last") != 0;
-
-  const ReducedDims reduced = builder.reduce_over(in_type, axes);
-  const Coordinates at = input_coordinates(AlgorithmBuilder::coordinates_of(builder.type(out)), axes, reduced,
-                                           in_type.rank(), node.attributes.integer("keepdims") != 0);
-  const Expr key = index_key(cast(folded_type(in_type.dtype), builder.read(in, at)), largest);
+  const IndexedKey element(builder, node);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
   Func folded = builder.stage(builder.name(out) + "_fold");
-  folded(vars) = Tuple(Halide::Internal::make_zero(key.type()), Expr(-1));
-  const Expr best = folded(vars)[0];
+  folded(vars) = Tuple(Halide::Internal::make_zero(element.key.type()), Expr(-1));
+  const Expr key = element.key, best = folded(vars)[0];
   const Expr best_index = folded(vars)[1];
   const Expr beats = largest ? (last ? key >= best : key > best) : (last ? key <= best : key < best);
   const Expr wins = best_index < 0 || beats;
-  folded(vars) = Tuple(select(wins, key, best), select(wins, reduced.at.front().full, best_index));
+  folded(vars) = Tuple(select(wins, key, best), select(wins, element.index, best_index));
   builder.define(out, [&](const Coordinates&) { return cast<std::int64_t>(folded(vars)[1]); });
+}
+
+Algorithm build_arg_rows(const Kernel& kernel, const Form& /*form*/) {
+  const Node* node = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
+  if (node == nullptr || (node->op != Op::arg_max && node->op != Op::arg_min))
+    throw UnsupportedError("form arg_rows: the kernel looks for no place of an extreme");
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_before(kernel.anchor);
+  const ValueId out = node->outputs.front();
+  const bool largest = node->op == Op::arg_max;
+  const bool last = node->attributes.integer("select_last") != 0;
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(builder.type(out));
+  const IndexedKey compared(builder, *node);
+  const Halide::Type type = compared.key.type();
+  Func best = builder.stage(builder.name(out) + "_best");
+  best(vars) = largest ? type.min() : type.max();
+  best(vars) = largest ? Halide::max(best(vars), compared.key) : Halide::min(best(vars), compared.key);
+  const IndexedKey found(builder, *node);
+  const Expr nowhere = last ? Expr(-1) : Expr(1 << 30);
+  const Expr place = select(found.key == best(vars), found.index, nowhere);
+  Func folded = builder.stage(builder.name(out) + "_fold");
+  folded(vars) = nowhere;
+  folded(vars) = last ? Halide::max(folded(vars), place) : Halide::min(folded(vars), place);
+  builder.define(out, [&](const Coordinates&) { return cast<std::int64_t>(folded(vars)); });
+  builder.define_rest();
+  return builder.finish();
 }
 
 void define_scan(AlgorithmBuilder& builder, const Node& node) {

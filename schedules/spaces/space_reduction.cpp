@@ -7,7 +7,8 @@
 
 // Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
 // scatter.
-//   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row)
+//   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row); arg_max and arg_min in the
+//                      form arg_rows
 //   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling, of dense images in the form
 //                      pool_lines: a line of the window's columns, then its windows
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread).
@@ -106,7 +107,7 @@ Reduction read_reduction(const Kernel& kernel, const Machine& machine) {
 
 std::string refuses_rows(const Kernel& kernel) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
-  if (anchor == nullptr || !is_reduction(*anchor))
+  if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor)))
     return "the anchor is no reduction with an associative fold";
   if (std::string reason = refuses_other_folds(kernel, anchor); !reason.empty()) return reason;
   const Fold fold = fold_of(kernel, *anchor);
@@ -120,6 +121,11 @@ struct ReductionRows : Reduction {
   Fold fold;
 
   [[nodiscard]] Candidate at(const Numbers& point) const;
+  /// Places are 64 bits wide as results alone.
+  [[nodiscard]] std::int64_t fold_lanes() const {
+    const bool is_narrow = dtype_size(kernel.body.type(facts.anchor->inputs.front()).dtype) <= 4;
+    return is_arg_reduction(*facts.anchor) && is_narrow ? machine.vector_floats : facts.lanes;
+  }
 };
 
 Candidate ReductionRows::at(const Numbers& point) const {
@@ -131,15 +137,17 @@ Candidate ReductionRows::at(const Numbers& point) const {
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
     place = {facts.output, nest.loops()[0].name};
   }
-  fold_row(writer, facts.anchor_value + "_fold", fold.extents, lanes_of_row(fold.row, facts.lanes),
-           point.vectors, place);
-  return {Form{}, writer.take()};
+  const bool is_arg = is_arg_reduction(*facts.anchor);
+  const std::int64_t lanes = lanes_of_row(fold.row, fold_lanes());
+  if (is_arg) fold_row(writer, facts.anchor_value + "_best", fold.extents, lanes, point.vectors, place);
+  fold_row(writer, facts.anchor_value + "_fold", fold.extents, lanes, point.vectors, place);
+  return {is_arg ? Form{"arg_rows", {}} : Form{}, writer.take()};
 }
 
 Binding bind_rows(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuses_rows(kernel); !refusal.empty()) return {refusal};
   ReductionRows read{read_reduction(kernel, machine), fold_of(kernel, kernel.body.node(kernel.anchor))};
-  read.heuristic.vectors = vectors_for_row(read.fold.extents[0], read.facts.lanes, 8);
+  read.heuristic.vectors = vectors_for_row(read.fold.extents[0], read.fold_lanes(), 8);
   return bind_space(std::move(read));
 }
 
