@@ -77,10 +77,10 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
   const std::int64_t groups = node.attributes.integer("groups");
   const std::int64_t in_per_group = weight_dims[1];
   const std::int64_t out_per_group = weight_dims[0] / groups;
-  const Window window{{weight_dims.begin() + 2, weight_dims.end()},
-                      node.attributes.integers("strides"),
-                      node.attributes.integers("pads"),
-                      node.attributes.integers("dilations")};
+  const SlidingWindow window{{weight_dims.begin() + 2, weight_dims.end()},
+                             node.attributes.integers("strides"),
+                             node.attributes.integers("pads"),
+                             node.attributes.integers("dilations")};
 
   // With groups, channels of one group are counted from its own start, so blocks do not line up in general.
   const int block = groups == 1 ? in_type.layout.channel_block : 0;
@@ -110,8 +110,8 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const TensorType& type = builder.type(out);
   const Dims gradient = builder.type(node.inputs[0]).dims();
-  const Window window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
-                      node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  const SlidingWindow window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
+                             node.attributes.integers("pads"), node.attributes.integers("dilations")};
   const std::int64_t part = filter_gradient_part(gradient, node.attributes.integer("parts"));
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);  // part, tap, output, channel of the group
@@ -150,8 +150,8 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
 void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front(), x = node.inputs[1];
   const TensorType &type = builder.type(out), &pooled = builder.type(node.inputs[0]);
-  const Window window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
-                      node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  const SlidingWindow window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
+                             node.attributes.integers("pads"), node.attributes.integers("dilations")};
   // Where in its window each result was found.
   const std::vector<Var> pooled_vars = AlgorithmBuilder::vars_of(pooled);
   const Coordinates at = AlgorithmBuilder::coordinates_of(pooled);

@@ -23,7 +23,7 @@ using Halide::Func;
 using Halide::select;
 using Halide::Var;
 
-Window window_of(const Node& node) {
+SlidingWindow window_of(const Node& node) {
   return {node.attributes.integers("kernel"), node.attributes.integers("strides"),
           node.attributes.integers("pads"), node.attributes.integers("dilations")};
 }
@@ -64,7 +64,7 @@ class PoolFold {
 Func fold_windows(AlgorithmBuilder& builder, const Node& node) {
   const PoolFold fold(builder, node);
   const TensorType& type = builder.type(node.outputs.front());
-  const Window window = window_of(node);
+  const SlidingWindow window = window_of(node);
   const WindowDomain over = window_domain(window.kernel, 0, 0);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);
@@ -79,9 +79,9 @@ Func fold_windows(AlgorithmBuilder& builder, const Node& node) {
 }
 
 /// The window without its innermost dim.
-Window outer_window(const Window& window) {
+SlidingWindow outer_window(const SlidingWindow& window) {
   const std::size_t outer = window.kernel.size() - 1;
-  Window result;
+  SlidingWindow result;
   for (std::size_t s = 0; s < outer; ++s) {
     result.kernel.push_back(window.kernel[s]);
     result.strides.push_back(window.strides[s]);
@@ -94,7 +94,7 @@ Window outer_window(const Window& window) {
 
 /// The element that tap `number` of the outer dims adds to a line.
 Expr line_element(const AlgorithmBuilder& builder, const Node& node, const PoolFold& fold, Expr number) {
-  const Window window = window_of(node), outer = outer_window(window);
+  const SlidingWindow window = window_of(node), outer = outer_window(window);
   const Coordinates at = AlgorithmBuilder::coordinates_of(builder.type(node.outputs.front()));
   const Shape& shape = builder.type(node.inputs.front()).shape;
   Coordinates taps(outer.kernel.size());
@@ -117,7 +117,7 @@ Func fold_lines(AlgorithmBuilder& builder, const Node& node) {
   const PoolFold fold(builder, node);
   const std::string& name = builder.name(node.outputs.front());
   const TensorType& type = builder.type(node.outputs.front());
-  const Window window = window_of(node);
+  const SlidingWindow window = window_of(node);
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   Func line = builder.stage(name + "_line");
   const Expr first = line_element(builder, node, fold, 0);
@@ -137,7 +137,7 @@ Func fold_lines(AlgorithmBuilder& builder, const Node& node) {
 
 /// The number of taps that count, per spatial dim: all of the window, or those inside the input (or its padding).
 Expr counted_taps(const AlgorithmBuilder& builder, const Node& node) {
-  const Window window = window_of(node);
+  const SlidingWindow window = window_of(node);
   const bool count_padding = node.attributes.integer("count_include_pad") != 0;
   const Coordinates at = AlgorithmBuilder::coordinates_of(builder.type(node.outputs.front()));
   const Shape& in_shape = builder.type(node.inputs.front()).shape;
@@ -178,7 +178,7 @@ bool pools_by_lines(const Graph& body, const Node& node) {
   if (node.op != Op::max_pool && node.op != Op::avg_pool) return false;
   for (const ValueId id : {node.inputs.front(), node.outputs.front()})
     if (body.type(id).layout.channel_block > 0) return false;
-  const Window window = window_of(node);
+  const SlidingWindow window = window_of(node);
   const auto is_wide = [](std::int64_t extent) { return extent > 1; };
   if (window.kernel.back() == 1 ||
       std::count_if(window.kernel.begin(), window.kernel.end() - 1, is_wide) != 1)

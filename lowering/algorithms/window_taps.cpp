@@ -6,7 +6,7 @@ namespace sylvite {
 
 using Halide::Expr;
 
-Tap tap_at(const AlgorithmBuilder& builder, const Window& window, const Coordinates& at,
+Tap tap_at(const AlgorithmBuilder& builder, const SlidingWindow& window, const Coordinates& at,
            const Coordinates& taps, const Shape& input) {
   Tap result{{}, Halide::Internal::const_true()};
   for (std::size_t s = 0; s < window.kernel.size(); ++s) {

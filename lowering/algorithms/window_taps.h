@@ -9,7 +9,7 @@
 namespace sylvite {
 
 /// Strides, pads and dilations of a window operation, per spatial dim.
-struct Window {
+struct SlidingWindow {
   std::vector<std::int64_t> kernel;
   std::vector<std::int64_t> strides;
   std::vector<std::int64_t> pads;
@@ -21,7 +21,7 @@ struct Tap {
   Coordinates spatial;
   Halide::Expr is_inside;
 };
-[[nodiscard]] Tap tap_at(const AlgorithmBuilder& builder, const Window& window, const Coordinates& at,
+[[nodiscard]] Tap tap_at(const AlgorithmBuilder& builder, const SlidingWindow& window, const Coordinates& at,
                          const Coordinates& taps, const Shape& input);
 
 /// The domain over window taps and, if `channels` > 0, the channels of one group: r0.. are the window, innermost spatial dim
