@@ -277,6 +277,33 @@ NETWORKS = {
     "spectra": Network("operator", "scientific_networks", "Spectra", (1, 64, 64)),
     "diff_llama": Network("decoder", "transformers", "DiffLlamaModel", (128,)),
     "clip_text": Network("encoder", "transformers", "CLIPTextModel", (77,)),
+    "styler": Network("generator", "field_networks", "Styler", (3, 128, 128)),
+    "latent_decoder": Network("generator", "field_networks", "LatentDecoder", (4, 32, 32)),
+    "mixed_filters": Network("mixed filters", "field_networks", "MixedFilters", (3, 128, 128)),
+    "pixel_filters": Network("mixed filters", "field_networks", "PixelFilters", (3, 112, 112)),
+    "dense_restorer": Network("restoration", "field_networks", "DenseRestorer", (3, 48, 48)),
+    "mapped_norms": Network("generator", "field_networks", "MappedNorms", (20, 128, 128)),
+    "pooled_pyramid": Network("segmentation", "field_networks", "PooledPyramid", (3, 192, 192)),
+    "peaks": Network("detection", "field_networks", "Peaks", (3, 256, 256)),
+    "two_rates": Network("3D", "field_networks", "TwoRates", (3, 16, 112, 112)),
+    "board": Network("board", "field_networks", "Board", (17, 19, 19)),
+    "globe": Network("U-Net", "field_networks", "Globe", (20, 64, 128)),
+    "clusters": Network("clusters", "field_networks", "Clusters", (3, 128, 128)),
+    "speakers": Network("1D", "signal_networks", "Speakers", (1, 8000)),
+    "voices": Network("speech", "signal_networks", "Voices", (80, 200)),
+    "skeletons": Network("graph", "signal_networks", "Skeletons", (3, 64, 25)),
+    "electrodes": Network("1D", "signal_networks", "Electrodes", (1, 22, 1024)),
+    "genome": Network("1D", "signal_networks", "Genome", (4, 4096)),
+    "dispatch": Network("experts", "signal_networks", "Dispatch", (128,)),
+    "transducer": Network("speech", "signal_networks", "Transducer", (80, 280)),
+    "atoms": Network("graph", "signal_networks", "Atoms", (32, 5)),
+    "mesh": Network("graph", "signal_networks", "Mesh", (1024, 12)),
+    "recurrence": Network("state space", "signal_networks", "Recurrence", (256,)),
+    "mesh_slices": Network("operator", "signal_networks", "MeshSlices", (1024, 3)),
+    "letters": Network("1D", "signal_networks", "Letters", (256,)),
+    "bought": Network("table", "signal_networks", "Bought", (120,)),
+    "linear_attention": Network("vision transformer", "signal_networks", "LinearAttention", IMAGE),
+    "series": Network("series", "signal_networks", "Stacks", (7, 336)),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
@@ -405,7 +432,7 @@ class Segmentation(torch.nn.Module):
 def build(network):
     options = OPTIONS.get(network.call, {})
     package = importlib.import_module(network.package)
-    if network.package in ("own_networks", "further_networks", "pattern_networks", "mechanism_networks", "scientific_networks"):
+    if network.package.endswith("_networks"):
         return getattr(package, network.call)()
     if network.package == "timm":
         return package.create_model(network.call, pretrained=False)
