@@ -9,7 +9,7 @@
 // stay so.
 
 constexpr int SLICES = STAGE_ROW / 32;  // of a stage
-constexpr int TOGETHER = 8 / SLICES;    // stages
+constexpr int TOGETHER = 4 / SLICES;    // stages
 // Of a sum: about as much for each slice, seen for numbers of both signs and for those behind ReLU.
 constexpr float CUT = (STEPS / SPLIT < TOGETHER ? STEPS / SPLIT : TOGETHER) * SLICES * 0x1p-26f;
 constexpr int SPLITTERS = 96;           // threads that write rests
