@@ -4,7 +4,7 @@
 // Before: y [N, F, D', H', W'] = conv(x [N, C, D, H, W], W [F, C, k, ky, kx])
 // After:  frames [N*D, C, H, W] = reshape(transpose(x)); those that the window meets at each place of its depth
 //         stand side by side as channels, [N*D', k*C, H, W]; a 2-D convolution folds them, with W [F, k*C, ky, kx].
-// Pointwise work between such convolutions is done on planes, so that reshapes and transposes cancel.
+// Pointwise work, concats and slices of channels between such convolutions are of planes, so that reshapes and transposes cancel.
 
 #include <algorithm>
 #include <map>
@@ -85,6 +85,8 @@ class PlaneConvolver {
     std::optional<ValueId> planes;
     if (is_taken(rewriter.source(), node, innermost_)) planes = convolve(rewriter, node);
     if (has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1) planes = work(rewriter, node);
+    if (node.op == Op::concat) planes = join(rewriter, node);
+    if (node.op == Op::slice) planes = part(rewriter, node);
     if (!planes) return false;
     const ValueId out = node.outputs[0];
     rewriter.graph().rename(*planes, rewriter.source().value(out).name);
@@ -157,6 +159,34 @@ class PlaneConvolver {
     inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs) inputs.push_back(operand(rewriter, id, dims));
     return rewriter.graph().add(node.op, inputs, node.attributes, node.name);
+  }
+
+  /// Channels of planes side by side.
+  [[nodiscard]] std::optional<ValueId> join(GraphRewriter& rewriter, const Node& node) const {
+    if (node.attributes.integer("axis") != 1) return std::nullopt;
+    std::vector<ValueId> planes;
+    for (const ValueId id : node.inputs) {
+      const auto found = planes_.find(id);
+      if (found == planes_.end()) return std::nullopt;
+      planes.push_back(found->second);
+    }
+    return rewriter.graph().add(Op::concat, planes, node.attributes, node.name);
+  }
+
+  /// Some channels of planes.
+  [[nodiscard]] std::optional<ValueId> part(GraphRewriter& rewriter, const Node& node) const {
+    const auto found = planes_.find(node.inputs[0]);
+    if (found == planes_.end()) return std::nullopt;
+    Dims whole = rewriter.source().type(node.inputs[0]).dims(), starts = node.attributes.integers("starts"),
+         steps = node.attributes.integers("steps");
+    const Dims sizes = node.attributes.integers("sizes"), first = {0, starts[1], 0, 0},
+               step = {1, steps[1], 1, 1};
+    whole[1] = sizes[1];
+    starts[1] = 0;
+    steps[1] = 1;
+    if (whole != sizes || starts != Dims(sizes.size(), 0) || steps != Dims(sizes.size(), 1))
+      return std::nullopt;
+    return add_slice(rewriter.graph(), found->second, first, plane_dims(sizes), step);
   }
 
   /// Whole, one number, or one for each channel.

@@ -111,5 +111,27 @@ TEST(ConvolvePlanes, OthersAreLeftAlone) {
   EXPECT_TRUE(same_structure(convolve_planes(grouped, true), grouped));
 }
 
+TEST(ConvolvePlanes, ChannelsAreCutAndJoinedAsPlanes) {
+  for (const Case& c : {Case{.x = {2, 16, 19}, .window = {3}, .filters = 16, .pads = {1, 1}},
+                        Case{.x = {2, 16, 4, 6, 5}, .window = {1, 1, 1}, .filters = 16}}) {
+    Graph graph;
+    const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
+    Dims starts(c.x.size(), 0), sizes = c.x, steps(c.x.size(), 1);
+    sizes[1] = 8;
+    const auto half = [&](std::int64_t first) {
+      starts[1] = first;
+      return graph.add(Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}});
+    };
+    const ValueId first = half(0), second = graph.add(Op::relu, {half(8)});
+    const ValueId both = graph.add(Op::concat, {second, first}, {{"axis", std::int64_t{1}}});
+    graph.outputs = {volume_conv(graph, both, c, 7)};
+    const Graph planes = convolve_planes(graph, false);
+    for (const Node& node : planes.nodes())
+      if (node.op == Op::slice || node.op == Op::concat) EXPECT_EQ(planes.type(node.outputs[0]).rank(), 4);
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(planes, inputs).at(0), interpret(graph, inputs).at(0));
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
