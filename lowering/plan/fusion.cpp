@@ -15,6 +15,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/repeats.h"
 #include "lowering/plan/row_folds.h"
 #include "lowering/plan/row_fusion.h"
 #include "lowering/plan/template_keeper.h"
@@ -252,7 +253,8 @@ class Fuser {
                      (groups.size() <= most_repetitions && is_repeated(id));
     const bool joins =
         few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
-          return allowance_in(drafts_[group], id).has_value();
+          return allowance_in(drafts_[group], id).has_value() &&
+                 !(options_.refuse_template && repeats_too_often(graph_, drafts_[group].nodes, id, readers_));
         });
     if (!joins) return add_draft({{id}, id, no_node, {}, {}, ""});
     if (leaves_template(groups, id)) {
