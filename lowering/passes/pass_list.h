@@ -32,7 +32,7 @@ namespace sylvite {
 /// The same graph in which convolutions over one or three dims are over two, as templates take them: a signal is an image of
 /// one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
-/// numbers or channels beside them, is done on images, too. `innermost`: volumes stay, as templates take them then.
+/// numbers or channels beside them, is done on images, too, and so are slices and concats of their channels. `innermost`: volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
 /// The same graph in which convolutions of volumes of few channels, by windows of one column, are of that many images.
@@ -57,6 +57,9 @@ namespace sylvite {
 /// The same graph in which norms and reductions over several of the last dims are over one, a product of these, but for images
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
+
+/// The same graph in which softmax along an innermost dim of two to four elements is pointwise work on its slices.
+[[nodiscard]] Graph spread_softmax(const Graph& graph);
 
 /// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes,
 /// but for short columns of values. `tf32`: f32 images may lie with channels innermost, too.

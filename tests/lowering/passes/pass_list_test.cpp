@@ -286,13 +286,21 @@ Graph windows() {
   return graph;
 }
 
+Graph pairs() {
+  Graph graph;
+  graph.name = "pairs";
+  const ValueId x = graph.add_input("x", f32({4096, 2}));
+  graph.outputs = {graph.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph :
-       {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
-        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows()}) {
+  for (const Graph& graph : {shared_heads(), residual_network(), encoder(1), patches(), signal(),
+                             metaformer_blocks(), pixels(), bits(), gradients(), sums(), scaled_channels(),
+                             kept_statistics(), one_channel(), windows(), pairs()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

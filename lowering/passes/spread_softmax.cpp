@@ -1,0 +1,58 @@
+// Before: y = softmax(x)   along an innermost dim of two to four elements
+// After:  y = exp(x - m) / (exp(a - m) + exp(b - m))   of a and b, the slices of x along that dim, and m = maximum(x, a, b)
+// All of it has the shape of x, so that nothing stands between the work and what reads it.
+// So few elements are no rows that threads could share: as pointwise work they lie as their neighbours want, and are made where
+// they are read.
+
+#include <cstdint>
+
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::int64_t most_elements = 4;
+constexpr std::int64_t least_rows = 1 << 12;  // less is done sooner than a kernel starts
+
+bool has_short_rows(const TensorType& type, std::int64_t axis) {
+  if (!type.is_known() || !is_float(type.dtype) || type.dtype == DType::f64) return false;
+  const std::int64_t last = type.rank() - 1;
+  if (axis != last || type.dims().back() < 2 || type.dims().back() > most_elements) return false;
+  return type.element_count() / type.dims().back() >= least_rows;
+}
+
+bool spread(GraphRewriter& rewriter, const Node& node) {
+  if (node.op != Op::softmax && node.op != Op::log_softmax) return false;
+  const TensorType& type = rewriter.source().type(node.inputs[0]);
+  if (!has_short_rows(type, node.attributes.integer("axis"))) return false;
+  Graph& graph = rewriter.graph();
+  const ValueId given = rewriter.mapped(node.inputs[0]);
+  const std::size_t axis = type.dims().size() - 1;
+  std::vector<ValueId> elements;
+  for (std::int64_t i = 0; i < type.dims().back(); ++i)
+    elements.push_back(add_cast(graph, add_slice_along(graph, given, axis, i, 1), DType::f32));
+  const ValueId whole = add_cast(graph, given, DType::f32);
+  ValueId most = whole, sum = no_value;
+  for (const ValueId element : elements) most = graph.add(Op::maximum, {most, element});
+  for (const ValueId element : elements) {
+    const ValueId term = graph.add(Op::exp, {graph.add(Op::sub, {element, most})});
+    sum = sum == no_value ? term : graph.add(Op::add, {sum, term});
+  }
+  const ValueId apart = graph.add(Op::sub, {whole, most});
+  const ValueId made = node.op == Op::softmax
+                           ? graph.add(Op::div, {graph.add(Op::exp, {apart}), sum}, {}, node.name)
+                           : graph.add(Op::sub, {apart, graph.add(Op::log, {sum})}, {}, node.name);
+  rewriter.set(node.outputs[0], add_cast(graph, made, type.dtype));
+  return true;
+}
+
+}  // namespace
+
+Graph spread_softmax(const Graph& graph) {
+  return rewrite_nodes(graph, spread);
+}
+
+}  // namespace sylvite
