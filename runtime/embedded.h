@@ -14,6 +14,7 @@ extern const std::string_view launcher_arguments_object;
 extern const std::string_view cuda_launcher_object;
 extern const std::string_view cuda_launcher_run_object;
 extern const std::string_view weights_file_object;
+extern const std::string_view first_places_object;
 extern const std::string_view launcher_header;
 extern const std::string_view cuda_launcher_header;
 extern const std::string_view model_types;

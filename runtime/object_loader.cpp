@@ -9,11 +9,14 @@
 #include <atomic>
 #include <mutex>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/amx.h"
 #include "base/error.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/embedded.h"
+#include "runtime/export/embed/first_places.h"
 #include "runtime/scratch.h"
 #include "runtime/threads.h"
 
@@ -81,18 +84,23 @@ class Linker {
     set_free(give_scratch);
     set_error_handler(report_kernel_error);
     define_device_runtime();
+    define(*runtime_, {{"sylvite_first_places", reinterpret_cast<void*>(sylvite_first_places)}});
     static_cast<void>(request_amx());  // no target has AMX where this is refused
   }
 
   /// What Halide's CUDA runtime would be: kernels find it before Halide's own functions for devices.
   void define_device_runtime() {
     device_runtime_ = &value_of(session_.createJITDylib("device_runtime"), "linker");
+    define(*device_runtime_, cuda::recorder_symbols());
+  }
+
+  void define(JITDylib& library, const std::vector<std::pair<const char*, void*>>& functions) {
     SymbolMap symbols;
-    for (const auto& [name, address] : cuda::recorder_symbols()) {
+    for (const auto& [name, address] : functions) {
       symbols[session_.intern(name)] = {ExecutorAddr::fromPtr(address),
                                         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
-    check(device_runtime_->define(absoluteSymbols(std::move(symbols))), "linker");
+    check(library.define(absoluteSymbols(std::move(symbols))), "linker");
   }
 
   ExecutionSession session_;

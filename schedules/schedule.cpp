@@ -297,6 +297,11 @@ Func stage_or_input(const Algorithm& algorithm, const std::string& name) {
   throw CompileError("no stage is called '{}'", name);
 }
 
+/// Halide makes no stage of an extern func by itself.
+Stage definition_of(const Func& func) {
+  return {func.function(), func.function().definition(), 0};
+}
+
 void apply_decision(Algorithm& algorithm, const Decision& decision) {
   const Directive* directive = find_directive(decision.directive);
   if (directive == nullptr) throw CompileError("no directive is called '{}'", decision.directive);
@@ -308,7 +313,8 @@ void apply_decision(Algorithm& algorithm, const Decision& decision) {
     throw CompileError("stage '{}' has {} updates", decision.stage, func.num_update_definitions());
   if (directive->of_func && decision.update >= 0)
     throw CompileError("it acts on the whole stage; leave out .update()");
-  Target target{algorithm, func, decision.update < 0 ? Stage(func) : func.update(decision.update), decision};
+  Target target{algorithm, func, decision.update < 0 ? definition_of(func) : func.update(decision.update),
+                decision};
   directive->apply(target);
 }
 

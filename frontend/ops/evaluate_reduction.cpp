@@ -152,6 +152,19 @@ std::int64_t choose(const C* values, const AxisView& view, bool largest, bool la
   return best;
 }
 
+/// As torch's topk on a CPU.
+template <typename Before>
+void put_first_by_library(std::vector<std::int64_t>& order, std::int64_t k, bool is_sorted,
+                          Before comes_before) {
+  constexpr std::int64_t of_heap = 64;
+  if (k * of_heap <= std::ssize(order)) {
+    std::partial_sort(order.begin(), order.begin() + k, order.end(), comes_before);
+    return;
+  }
+  std::nth_element(order.begin(), order.begin() + k - 1, order.end(), comes_before);
+  if (is_sorted) std::sort(order.begin(), order.begin() + k - 1, comes_before);
+}
+
 }  // namespace
 
 OutputTensors evaluate_reduce(Op op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
@@ -186,6 +199,7 @@ OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attribut
   const AxisView view = view_axis(input.dims(), attributes.integer("axis"));
   const std::int64_t k = attributes.integer("k");
   const bool largest = attributes.integer("largest") != 0;
+  const std::int64_t ties = attributes.integer("ties");
   Tensor indices(DType::i64, types[1].dims());
   const std::span<std::int64_t> index_out = indices.mutable_view<std::int64_t>();
   Tensor values = with_arithmetic(input.dtype(), [&](auto zero) {
@@ -196,11 +210,16 @@ OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attribut
     for (std::int64_t lane = 0; k > 0 && lane < view.outer * view.inner; ++lane) {
       const C* column = source.data() + lane / view.inner * view.extent * view.inner + lane % view.inner;
       std::iota(order.begin(), order.end(), 0);
-      std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t a, std::int64_t b) {
-        const C left = column[(largest ? b : a) * view.inner];
-        const C right = column[(largest ? a : b) * view.inner];
-        return below(left, right) || (a < b && !below(right, left));
-      });
+      const auto comes_before = [&](std::int64_t a, std::int64_t b) {
+        return below(column[(largest ? b : a) * view.inner], column[(largest ? a : b) * view.inner]);
+      };
+      if (ties != 0) {
+        put_first_by_library(order, k, ties == 1, comes_before);
+      } else {
+        std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t a, std::int64_t b) {
+          return comes_before(a, b) || (a < b && !comes_before(b, a));
+        });
+      }
       for (std::int64_t i = 0; i < k; ++i) {
         const auto at =
             static_cast<std::size_t>((lane / view.inner * k + i) * view.inner + lane % view.inner);

@@ -130,7 +130,9 @@ void scan(TorchContext& c) {
   c.output(c.builder().add(op, {x}, {{"axis", std::int64_t{normalize_axis(given, x.rank())}}}));
 }
 
-std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest) {
+enum Ties : std::uint8_t { first_of_equals, as_library, as_library_unsorted };  // as Op::top_k's
+
+std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, Ties ties = first_of_equals) {
   Sym x = c.tensor("self");
   const std::int64_t given = c.integer("dim", -1);
   if (x.rank() == 0) return {x, c.builder().filled(DType::i64, {}, 0)};
@@ -138,17 +140,18 @@ std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest) {
   if (k < 0) k = x.dim(static_cast<int>(axis));
   const DType dtype = x.dtype();
   if (dtype == DType::boolean) x = cast(x, DType::u8);
-  std::vector<Sym> results =
-      c.builder().add_all(Op::top_k, {x}, {{"axis", axis}, {"k", k}, {"largest", std::int64_t{is_largest}}});
+  std::vector<Sym> results = c.builder().add_all(
+      Op::top_k, {x},
+      {{"axis", axis}, {"k", k}, {"largest", std::int64_t{is_largest}}, {"ties", std::int64_t{ties}}});
   results[0] = cast(results[0], dtype);
   return results;
 }
 
 void top_k(TorchContext& c) {
-  c.ignore("sorted");  // any order will do where it is false
   const std::int64_t k = c.integer("k");
   if (k < 0) throw ModelError("k is {}", k);
-  c.outputs(ordered(c, k, c.flag("largest", true)));
+  const Ties ties = c.flag("sorted", true) ? as_library : as_library_unsorted;
+  c.outputs(ordered(c, k, c.flag("largest", true), ties));
 }
 
 /// Of equal elements the first comes first, so it is stable.

@@ -4,6 +4,7 @@
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/top_k_order.h"
 
 // The k first elements along an axis, in order. Three formulations, equal to the bit:
 //
@@ -37,51 +38,9 @@ constexpr int digits_of = 1 << digit_bits;
 /// Tables of counts, by turns: a count waits for the one before it in the same place.
 constexpr int tables = 4;
 
-/// What both formulations read of the node.
-struct Order {
-  AlgorithmBuilder& builder;
-  const Node& node;
-  ValueId in = node.inputs.front();
-  const TensorType& type = builder.type(node.outputs.front());
-  std::string name = builder.name(node.outputs.front());
-  std::size_t axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-  bool largest = node.attributes.integer("largest") != 0;
-  Expr count = builder.extent(in, axis);
-  Expr k = builder.extent(type.shape.at(axis));
-  std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
-  std::size_t position = vars.size() - 1 - axis;
-
-  [[nodiscard]] Expr key(const Expr& place) const {
-    Coordinates source = AlgorithmBuilder::coordinates_of(type);
-    source[axis] = place;
-    return index_key(cast(folded_type(type.dtype), builder.read(in, source)), true);
-  }
-  /// The vars of the result with another place along the axis.
-  [[nodiscard]] std::vector<Expr> at(const Expr& place) const {
-    std::vector<Expr> arguments(vars.begin(), vars.end());
-    arguments[position] = place;
-    return arguments;
-  }
-  /// The vars but that of the axis.
-  [[nodiscard]] std::vector<Var> rows() const {
-    std::vector<Var> others = vars;
-    others.erase(others.begin() + static_cast<std::ptrdiff_t>(position));
-    return others;
-  }
-  [[nodiscard]] Func stage(const std::string& suffix) const { return builder.stage(name + suffix); }
-
-  void define(const Expr& chosen_key, const Expr& chosen_index) const {
-    builder.define(node.outputs[0], [&](const Coordinates&) -> Expr {
-      if (type.dtype == DType::boolean) return chosen_key != 0;
-      return from_order_key(chosen_key, compute_type_of(type.dtype));
-    });
-    builder.define(node.outputs[1], [&](const Coordinates&) { return cast<std::int64_t>(chosen_index); });
-  }
-};
-
 /// Slot 0 of vN_fold means "nothing chosen yet" by index -1; slot j+1 holds the j-th choice: the best element that comes after
 /// slot j's in the order (key, then lower index).
-void define_by_choices(const Order& order) {
+void define_by_choices(const TopKOrder& order) {
   const RDom domain = open_reduction_domain({order.count, order.k});
   const Expr key = order.key(Expr(domain[0]));
   const std::vector<Expr> slot = order.at(domain[1] + 1);
@@ -103,20 +62,6 @@ void define_by_choices(const Order& order) {
   order.define(folded(chosen)[0], folded(chosen)[1]);
 }
 
-/// Keys as unsigned numbers, the first of the order the largest; and back.
-Expr to_unsigned(const Expr& key, bool largest) {
-  const Halide::Type word = Halide::UInt(key.type().bits());
-  const Expr top = Halide::Internal::make_const(word, key.type().is_int() ? 1 : 0) << (word.bits() - 1);
-  const Expr ordered = Halide::reinterpret(word, key) ^ top;
-  return largest ? ordered : ~ordered;
-}
-
-Expr from_unsigned(const Expr& word, const Halide::Type& type, bool largest) {
-  const Expr top = Halide::Internal::make_const(word.type(), type.is_int() ? 1 : 0)
-                   << (word.type().bits() - 1);
-  return Halide::reinterpret(type, (largest ? word : ~word) ^ top);
-}
-
 constexpr int lanes_of_maxima = 16;
 
 /// The element of the order at a place of the axis: its key, and that it stands further ahead than those behind it; at least 1.
@@ -129,7 +74,7 @@ Expr ordered_word(const Expr& key, const Expr& place) {
 using Words = std::function<Expr(const Expr& place)>;
 
 /// The largest word below `previous`, if there is such: among `count` words, and `others`.
-Expr largest_word(const Order& order, const std::string& suffix, const Words& words, const Expr& count,
+Expr largest_word(const TopKOrder& order, const std::string& suffix, const Words& words, const Expr& count,
                   const std::vector<Expr>& others, const Expr& previous) {
   const Expr nothing = Halide::Internal::make_zero(Halide::UInt(64));
   const auto below = [&](const Expr& word) {
@@ -154,7 +99,7 @@ Expr largest_word(const Order& order, const std::string& suffix, const Words& wo
 struct Strips {
   static constexpr int length = 32;
 
-  Strips(const Order& of, Words from)
+  Strips(const TopKOrder& of, Words from)
       : order(of), words(std::move(from)), count((of.count + (length - 1)) / length) {
     const RDom along = reduction_domain({length});
     Func largest = order.stage("_strips");
@@ -179,13 +124,21 @@ struct Strips {
     return largest(rows);
   }
 
-  const Order& order;
+  const TopKOrder& order;
   Words words;
   Expr count;
   Words all;
 };
 
-void define_by_maxima(const Order& order, std::int64_t choices, bool has_strips) {
+/// Are there equal keys among choices, each of which comes after the one before?
+Expr has_equals(const std::vector<Expr>& choices) {
+  Expr found = Halide::Internal::const_false();
+  for (std::size_t i = 1; i < choices.size(); ++i) found = found || choices[i] >> 32 == choices[i - 1] >> 32;
+  return found;
+}
+
+/// Where ties are broken by partitions, one more is chosen: rows without equal ones among these need none.
+void define_by_maxima(const TopKOrder& order, std::int64_t choices, bool has_strips) {
   const Var axis = order.vars[order.position];
   const Expr own = order.key(Halide::clamp(Halide::likely(axis), 0, order.count - 1));
   Func keys = order.stage("_keys_steps");
@@ -209,9 +162,16 @@ void define_by_maxima(const Order& order, std::int64_t choices, bool has_strips)
   for (auto choice = static_cast<int>(choices) - 1; choice-- > 0;)
     chosen = select(axis == choice, best[static_cast<std::size_t>(choice)], chosen);
   const Halide::Type word = Halide::UInt(own.type().bits());
-  const Expr ahead = cast<std::uint32_t>(chosen);
-  order.define(from_unsigned(cast(word, chosen >> 32), own.type(), order.largest),
-               cast<std::int32_t>(~ahead));
+  Expr key = cast(word, chosen >> 32);
+  Expr index = cast<std::int32_t>(~cast<std::uint32_t>(chosen));
+  if (follows_library(order)) {
+    const Expr is_needed = has_equals(best) ||
+                           (leaves_unsorted(order) ? is_partitioned(order) : Halide::Internal::const_false());
+    const Expr place = place_by_library(order, keys, is_needed);
+    key = select(is_needed, cast(word, keys(order.at(place))), key);
+    index = select(is_needed, place, index);
+  }
+  order.define(from_unsigned(key, own.type(), order.largest), index);
 }
 
 /// The k-th key, and how many of those equal to it are taken.
@@ -221,7 +181,7 @@ struct Limit {
 };
 
 /// How many of `count` digits, each of a place, are as large as a value, or larger; 0 beyond all.
-Func counts_from_above(const Order& order, const std::string& suffix, const Expr& count,
+Func counts_from_above(const TopKOrder& order, const std::string& suffix, const Expr& count,
                        const std::function<Expr(const Expr& place)>& digit_at) {
   const RDom places = open_reduction_domain({count});
   Func counts = order.stage("_count" + suffix);
@@ -242,7 +202,7 @@ Expr digit_of(const Expr& key, int shift) {
 }
 
 /// One digit more of it. `known` has the digits above, and zeros; of the keys that share them, `known.equals` are taken.
-Limit next_digit(const Order& order, const Func& keys, const Limit& known, int digit) {
+Limit next_digit(const TopKOrder& order, const Func& keys, const Limit& known, int digit) {
   const Halide::Type word = known.key.type();
   const int shift = word.bits() - digit_bits * (digit + 1);
   const std::string suffix = "_" + std::to_string(digit);
@@ -267,7 +227,7 @@ Limit next_digit(const Order& order, const Func& keys, const Limit& known, int d
 
 /// Indices of the elements above the limit, and then of the first of those equal to it, each in the order of the axis. The axis
 /// is counted in parts side by side, which then begin where those before them end.
-Func define_taken(const Order& order, const Func& keys, const Limit& limit) {
+Func define_taken(const TopKOrder& order, const Func& keys, const Limit& limit) {
   constexpr int parts = 16;
   const Expr length = (order.count + (parts - 1)) / parts;
   const Var step("step");
@@ -316,7 +276,7 @@ struct Unordered {
 };
 
 /// The places of the axis in order, by how many elements come before each.
-Func define_ranked(const Order& order, const Unordered& elements) {
+Func define_ranked(const TopKOrder& order, const Unordered& elements) {
   const RDom others = open_reduction_domain({elements.count});
   const Expr element = order.vars[order.position];
   const Expr own = elements.keys(order.vars);
@@ -334,7 +294,7 @@ Func define_ranked(const Order& order, const Unordered& elements) {
 
 /// The same by digits, the last first: a pass puts the elements of each digit one after another, in the order that they had.
 /// Its first places are counters, where the next element of a digit goes.
-Func define_by_passes(const Order& order, const Unordered& elements) {
+Func define_by_passes(const TopKOrder& order, const Unordered& elements) {
   const int digits = elements.keys.type().bits() / digit_bits;
   std::function<Expr(const Expr&)> element_at = [](const Expr& place) { return place; };
   for (int digit = digits - 1; digit >= 0; --digit) {
@@ -363,7 +323,7 @@ Func define_by_passes(const Order& order, const Unordered& elements) {
 }
 
 /// The k first of all.
-Unordered define_selected(const Order& order, const Func& keys) {
+Unordered define_selected(const TopKOrder& order, const Func& keys) {
   Limit limit{Halide::Internal::make_zero(keys.type()), order.k};
   const int digits = keys.type().bits() / digit_bits;
   for (int digit = 0; digit < digits; ++digit) limit = next_digit(order, keys, limit, digit);
@@ -382,7 +342,7 @@ struct Sorting {
   bool ranks = true;
 };
 
-void define_sorted(const Order& order, const Sorting& how) {
+void define_sorted(const TopKOrder& order, const Sorting& how) {
   const Expr own = order.key(order.vars[order.position]);
   Func keys = order.stage("_keys_steps");
   keys(order.vars) = to_unsigned(own, order.largest);
@@ -395,14 +355,14 @@ void define_sorted(const Order& order, const Sorting& how) {
 }
 
 /// Do the largest of strips stand for rows? Where there are many strips, or may be.
-bool has_long_rows(const Order& order) {
+bool has_long_rows(const TopKOrder& order) {
   constexpr std::int64_t long_row = 1024;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
   return order.type.shape.at(order.axis).known() > 1 && (!count.is_known() || count.known() >= long_row);
 }
 
 /// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place.
-bool is_by_maxima(const Order& order) {
+bool is_by_maxima(const TopKOrder& order) {
   constexpr std::int64_t most_choices = 24, most_of_strips = 50;
   constexpr std::int64_t few = 2 * std::int64_t{lanes_of_maxima};
   if (DeviceMath::is_used() || order.position != 0) return false;
@@ -421,7 +381,7 @@ std::int64_t steps_of_ranks(std::int64_t count) {
 }
 
 /// Which way of sorting takes fewer steps; nullopt where choices do. One thread of a GPU has a row for itself, and few of them.
-std::optional<Sorting> sorting_of(const Order& order) {
+std::optional<Sorting> sorting_of(const TopKOrder& order) {
   if (DeviceMath::is_used()) return std::nullopt;
   const auto steps_by_digits = [](std::int64_t count) { return 1000 + 9 * count; };  // to select, and to sort
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
@@ -444,9 +404,16 @@ std::optional<Sorting> sorting_of(const Order& order) {
 }  // namespace
 
 void define_top_k(AlgorithmBuilder& builder, const Node& node) {
-  const Order order{builder, node};
-  if (is_by_maxima(order))
-    return define_by_maxima(order, order.type.shape.at(order.axis).known(), has_long_rows(order));
+  const TopKOrder order{builder, node};
+  const bool by_library = follows_library(order);
+  if (is_by_maxima(order) &&
+      !(by_library && leaves_unsorted(order) &&
+        Halide::Internal::is_const_one(Halide::Internal::simplify(is_partitioned(order))))) {
+    const std::int64_t one_more =
+        by_library ? 1 : 0;  // of equal ones beyond the last it says whether there are any
+    return define_by_maxima(order, order.type.shape.at(order.axis).known() + one_more, has_long_rows(order));
+  }
+  if (by_library) return define_by_library(order);
   if (const std::optional<Sorting> how = sorting_of(order)) return define_sorted(order, *how);
   define_by_choices(order);
 }

@@ -82,6 +82,13 @@ class Elements(Whole):
         self.check(lambda x: (x.scatter(0, at, 2.0, reduce="multiply"), x.scatter(1, at, x[:2, :3], reduce="add")), x)
         self.check(lambda x: torch.searchsorted(x, torch.tensor([[0.1, 0.2]] * 3), sorter=x.argsort(1)), x)
 
+    def test_the_first_of_equal_ones_are_eagers(self):
+        x = torch.randint(0, 5, (4, 300)).float()
+        y = x.masked_fill(torch.rand(4, 300) < 0.05, NAN)
+        self.check(lambda x: (x.topk(4), x.topk(9), x.topk(40, largest=False), x.topk(300), x.topk(2, dim=0)), x.long())
+        self.check(lambda x: [told(x.topk(4, largest=False)[0]) + (x.topk(4, largest=False)[1], x.topk(20)[1], x.topk(30, sorted=False)[1])], y)
+        self.check(lambda x: (x.topk(3), x[:, :8].topk(2, sorted=False), x[:, :64].topk(8, sorted=False)), torch.zeros(5, 128))
+
     def test_angles_and_frequencies(self):
         self.check(lambda x: told(x.angle()), torch.tensor([1.0, -2.0, 0.0, NAN]))
         self.check(lambda x: (x.angle(), torch.narrow_copy(x, 0, 1, 2)), torch.tensor([1, -2, 0]))

@@ -113,7 +113,8 @@ Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& mo
   Sources sources;
   sources.tables = identified(model, weights, tables_source);
   sources.header = interface_header(model);
-  sources.objects = {{"sylvite_launcher.o", embedded::launcher_object},
+  sources.objects = {{"sylvite_first_places.o", embedded::first_places_object},
+                     {"sylvite_launcher.o", embedded::launcher_object},
                      {"sylvite_launcher_arguments.o", embedded::launcher_arguments_object},
                      {"halide_runtime.o", embedded::halide_runtime}};
   std::set<std::string> known;

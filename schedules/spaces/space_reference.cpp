@@ -13,7 +13,8 @@ Candidate reference_candidate(const Kernel& kernel) {
   const Algorithm algorithm = build_algorithm(kernel, Form{});
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_read_often = name.ends_with("_steps");
-    if (func.has_update_definition() || is_read_often) writer.add("{}.compute_root();", name);
+    if (func.has_update_definition() || func.is_extern() || is_read_often)
+      writer.add("{}.compute_root();", name);
   }
   return {Form{}, writer.take()};
 }

@@ -30,6 +30,10 @@ void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halid
   if (rank == 0) return;
   const std::string inner = func.args().front().name();
   const std::string outer = func.args().back().name();
+  if (func.is_extern()) {
+    if (is_parallel && rank > 1) writer.add("{}.parallel({});", name, outer);
+    return;
+  }
   writer.add("{}.vectorize({}, {}, TailStrategy::GuardWithIf);", name, inner, lanes);
   if (is_parallel && rank > 1) writer.add("{}.parallel({});", name, outer);
   if (!func.has_update_definition()) return;
@@ -70,7 +74,8 @@ Candidate WholeStages::at(const Numbers& point) const {
   }
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
-    if (func.has_update_definition() || is_costly) schedule_stage(writer, name, func, facts.lanes, tasks > 0);
+    if (func.has_update_definition() || func.is_extern() || is_costly)
+      schedule_stage(writer, name, func, facts.lanes, tasks > 0);
   }
   for (const ValueId id : kernel.body.outputs) {
     LoopNest nest(writer, output_stage(kernel, id), run_extents(kernel, id));

@@ -41,7 +41,7 @@ ALLOWED = {
     "schedules/spaces/gpu": [*SCHEDULES, "schedules/spaces", "schedules/spaces/gpu"],
     "schedules/cuda": [*SCHEDULES, "schedules/cuda"],
     "autotune": TUNING,
-    "runtime": [*RUNNING, "frontend/quick", "frontend/passes", "frontend/onnx", "frontend/torch", "lowering/passes"],
+    "runtime": [*RUNNING, "frontend/quick", "frontend/passes", "frontend/onnx", "frontend/torch", "lowering/passes", "runtime/export/embed"],
     "runtime/cuda": RUNNING,
     "runtime/export": [*RUNNING, "frontend/onnx", "runtime/export", "runtime/export/embed"],
     "runtime/export/embed": ["runtime/export/embed"],

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "lowering/algorithms/halide_types.h"
 #include "lowering/plan/kernel.h"
 #include "lowering/plan/storage_order.h"
+#include "runtime/export/embed/first_places.h"
 #include "schedules/directives/own_directives.h"
 #include "schedules/space.h"
 #include "sylvite/graph_text.h"
@@ -70,6 +72,14 @@ inline Tensor stored_activation(const Tensor& dense, const TensorType& type) {
   return stored;
 }
 
+/// The functions that kernels call, for Halide's own linker.
+inline std::map<std::string, Halide::JITExtern> called_functions() {
+  const Halide::Type word = Halide::Int(32), address = Halide::Handle();
+  const Halide::ExternSignature signature(word, false, {address, address, word, word, word, address});
+  const Halide::ExternCFunction first_places(reinterpret_cast<void*>(sylvite_first_places), signature);
+  return {{"sylvite_first_places", Halide::JITExtern(first_places)}};
+}
+
 /// For the processor at hand, or another `target` that it can run.
 inline std::vector<Tensor> run_candidate(
     const Kernel& kernel, const Candidate& candidate, const std::vector<Tensor>& inputs,
@@ -99,6 +109,7 @@ inline std::vector<Tensor> run_candidate(
   Halide::Realization realization(buffers);
   Halide::Pipeline pipeline(algorithm.outputs);
   add_own_passes(candidate.schedule, algorithm, target.to_string(), pipeline);
+  pipeline.set_jit_externs(called_functions());
   pipeline.realize(realization, target);
   for (std::size_t i = 0; i < results.size(); ++i)
     results[i] = unpacked(results[i], kernel.body.type(kernel.body.outputs[i]));

@@ -150,6 +150,39 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaOrRanksAndManyByDigits) {
   check_order(f32({1100}), 0, 12, {alike});
 }
 
+/// Few kinds of numbers, so that most are equal to others: chosen by the steps of a heap, of partitions, with and without an
+/// order at the end, of rows that are chosen by maxima and others.
+TEST(Algorithm, EqualElementsComeInTheOrderOfTheLibraryWhereThatIsAskedFor) {
+  struct Row {
+    std::vector<std::int64_t> dims;
+    std::int64_t axis, k;
+  };
+  const Row rows[] = {{{3, 8}, 1, 2},     {{3, 64}, 1, 8},    {{2, 700}, 1, 9}, {{2, 1500}, 1, 20},
+                      {{2, 1500}, 1, 40}, {{300}, 0, 300},    {{300}, 0, 200},  {{90, 3}, 0, 1},
+                      {{700, 2}, 0, 9},   {{700, 2}, 0, 30},  {{2, 33}, 1, 1},  {{5, 40}, 1, 24},
+                      {{1, 1}, 1, 1},     {{2, 17, 3}, 1, 16}};
+  const DType dtypes[] = {DType::f32, DType::f64, DType::bf16, DType::i64, DType::u8};
+  std::size_t number = 0;
+  for (const Row& row : rows) {
+    const DType dtype = dtypes[number % std::size(dtypes)];
+    const std::int64_t largest = static_cast<std::int64_t>(number++ / 2 % 2);
+    Tensor values(dtype, row.dims);
+    for (std::int64_t i = 0; i < values.size(); ++i)
+      values.set_double(i, static_cast<double>(i * i % 61 % 7));
+    if (is_float(dtype) && values.size() > 9) {
+      values.set_double(3, NAN);
+      values.set_double(7, -NAN);
+      values.set_double(5, -0.0);
+    }
+    for (const std::int64_t ties : {1, 2}) {
+      const Kernel kernel = kernel_with(
+          {of(dtype, row.dims)},
+          {{Op::top_k, {0}, {{"axis", row.axis}, {"k", row.k}, {"largest", largest}, {"ties", ties}}}});
+      check_candidate(kernel, reference_candidate(kernel), {values}, 0);
+    }
+  }
+}
+
 TEST(Algorithm, Normalizations) {
   check({f32({3, 4, 10}), f32({10}), f32({10}), f32({4, 10}), f32({4})},
         {{Op::softmax, {0}, {{"axis", 2L}}},
