@@ -4,26 +4,20 @@
 
 #include "halide_buffer.h"
 
-/* Words stay where they are; their places are moved as the library moves elements. */
-struct row {
-  const void* words;
-  int32_t* places;
-  int is_wide;
+/* What is moved. */
+struct element {
+  uint64_t word;
+  int64_t place;
 };
 
 enum { FEW = 16 }; /* so many are sorted by insertion */
 
-static int is_before(const struct row* row, int32_t a, int32_t b) {
-  if (row->is_wide) return ((const uint64_t*)row->words)[a] > ((const uint64_t*)row->words)[b];
-  return ((const uint32_t*)row->words)[a] > ((const uint32_t*)row->words)[b];
+static int is_before(struct element a, struct element b) {
+  return a.word > b.word;
 }
 
-static int is_place_before(const struct row* row, int32_t a, int32_t b) {
-  return is_before(row, row->places[a], row->places[b]);
-}
-
-static void swap(int32_t* a, int32_t* b) {
-  const int32_t kept = *a;
+static void swap(struct element* a, struct element* b) {
+  const struct element kept = *a;
   *a = *b;
   *b = kept;
 }
@@ -34,12 +28,12 @@ static int32_t twice_log2(int32_t count) {
 
 /* Heaps: the last of the order is on top. */
 
-static void sift(const struct row* row, int32_t* heap, int32_t hole, int32_t count, int32_t value) {
+static void sift(struct element* heap, int32_t hole, int32_t count, struct element value) {
   const int32_t top = hole;
   int32_t child = hole;
   while (child < (count - 1) / 2) {
     child = 2 * (child + 1);
-    if (is_before(row, heap[child], heap[child - 1])) --child;
+    if (is_before(heap[child], heap[child - 1])) --child;
     heap[hole] = heap[child];
     hole = child;
   }
@@ -49,7 +43,7 @@ static void sift(const struct row* row, int32_t* heap, int32_t hole, int32_t cou
     hole = child - 1;
   }
   int32_t parent = (hole - 1) / 2;
-  while (hole > top && is_before(row, heap[parent], value)) {
+  while (hole > top && is_before(heap[parent], value)) {
     heap[hole] = heap[parent];
     hole = parent;
     parent = (hole - 1) / 2;
@@ -57,80 +51,78 @@ static void sift(const struct row* row, int32_t* heap, int32_t hole, int32_t cou
   heap[hole] = value;
 }
 
-static void pop(const struct row* row, int32_t* heap, int32_t count, int32_t* result) {
-  const int32_t value = *result;
+static void pop(struct element* heap, int32_t count, struct element* result) {
+  const struct element value = *result;
   *result = heap[0];
-  sift(row, heap, 0, count, value);
+  sift(heap, 0, count, value);
 }
 
 /* The first `kept` of begin..end become a heap. */
-static void select_by_heap(const struct row* row, int32_t begin, int32_t kept, int32_t end) {
-  int32_t* heap = row->places + begin;
+static void select_by_heap(struct element* row, int32_t begin, int32_t kept, int32_t end) {
+  struct element* heap = row + begin;
   for (int32_t parent = (kept - 2) / 2; kept >= 2 && parent >= 0; --parent)
-    sift(row, heap, parent, kept, heap[parent]);
+    sift(heap, parent, kept, heap[parent]);
   for (int32_t i = begin + kept; i < end; ++i)
-    if (is_before(row, row->places[i], heap[0])) pop(row, heap, kept, row->places + i);
+    if (is_before(row[i], heap[0])) pop(heap, kept, row + i);
 }
 
-static void partial_sort(const struct row* row, int32_t begin, int32_t kept, int32_t end) {
+static void partial_sort(struct element* row, int32_t begin, int32_t kept, int32_t end) {
   select_by_heap(row, begin, kept, end);
-  int32_t* heap = row->places + begin;
-  for (int32_t last = kept - 1; last > 0; --last) pop(row, heap, last, heap + last);
+  struct element* heap = row + begin;
+  for (int32_t last = kept - 1; last > 0; --last) pop(heap, last, heap + last);
 }
 
 /* Partitions and insertions. */
 
-static void median_to_first(const struct row* row, int32_t result, int32_t a, int32_t b, int32_t c) {
+static void median_to_first(struct element* row, int32_t result, int32_t a, int32_t b, int32_t c) {
   int32_t median;
-  if (is_place_before(row, a, b))
-    median = is_place_before(row, b, c) ? b : is_place_before(row, a, c) ? c : a;
+  if (is_before(row[a], row[b]))
+    median = is_before(row[b], row[c]) ? b : is_before(row[a], row[c]) ? c : a;
   else
-    median = is_place_before(row, a, c) ? a : is_place_before(row, b, c) ? c : b;
-  swap(row->places + result, row->places + median);
+    median = is_before(row[a], row[c]) ? a : is_before(row[b], row[c]) ? c : b;
+  swap(row + result, row + median);
 }
 
-static int32_t partition(const struct row* row, int32_t begin, int32_t end) {
+static int32_t partition(struct element* row, int32_t begin, int32_t end) {
   median_to_first(row, begin, begin + 1, begin + (end - begin) / 2, end - 1);
   int32_t first = begin + 1, last = end;
   for (;;) {
-    while (is_place_before(row, first, begin)) ++first;
+    while (is_before(row[first], row[begin])) ++first;
     --last;
-    while (is_place_before(row, begin, last)) --last;
+    while (is_before(row[begin], row[last])) --last;
     if (first >= last) return first;
-    swap(row->places + first, row->places + last);
+    swap(row + first, row + last);
     ++first;
   }
 }
 
-static void insert_behind(const struct row* row, int32_t last) {
-  int32_t* places = row->places;
-  const int32_t value = places[last];
-  while (is_before(row, value, places[last - 1])) {
-    places[last] = places[last - 1];
+static void insert_behind(struct element* row, int32_t last) {
+  const struct element value = row[last];
+  while (is_before(value, row[last - 1])) {
+    row[last] = row[last - 1];
     --last;
   }
-  places[last] = value;
+  row[last] = value;
 }
 
-static void sort_by_insertion(const struct row* row, int32_t begin, int32_t end) {
-  int32_t* places = row->places;
+static void sort_by_insertion(struct element* row, int32_t begin, int32_t end) {
   for (int32_t i = begin + 1; i < end; ++i) {
-    if (!is_place_before(row, i, begin)) {
+    if (!is_before(row[i], row[begin])) {
       insert_behind(row, i);
       continue;
     }
-    const int32_t value = places[i];
-    for (int32_t j = i; j > begin; --j) places[j] = places[j - 1];
-    places[begin] = value;
+    const struct element value = row[i];
+    for (int32_t j = i; j > begin; --j) row[j] = row[j - 1];
+    row[begin] = value;
   }
 }
 
-static void select_nth(const struct row* row, int32_t nth, int32_t count) {
+static void select_nth(struct element* row, int32_t nth, int32_t count) {
   int32_t begin = 0, end = count;
   for (int32_t depth = twice_log2(count); end - begin > 3; --depth) {
     if (depth == 0) {
       select_by_heap(row, begin, nth + 1 - begin, end);
-      swap(row->places + begin, row->places + nth);
+      swap(row + begin, row + nth);
       return;
     }
     const int32_t cut = partition(row, begin, end);
@@ -142,7 +134,7 @@ static void select_nth(const struct row* row, int32_t nth, int32_t count) {
   sort_by_insertion(row, begin, end);
 }
 
-static void sort_roughly(const struct row* row, int32_t begin, int32_t end, int32_t depth) {
+static void sort_roughly(struct element* row, int32_t begin, int32_t end, int32_t depth) {
   while (end - begin > FEW) {
     if (depth == 0) {
       partial_sort(row, begin, end - begin, end);
@@ -155,7 +147,7 @@ static void sort_roughly(const struct row* row, int32_t begin, int32_t end, int3
   }
 }
 
-static void sort(const struct row* row, int32_t count) {
+static void sort(struct element* row, int32_t count) {
   if (count < 1) return;
   sort_roughly(row, 0, count, twice_log2(count));
   sort_by_insertion(row, 0, count < FEW ? count : FEW);
@@ -166,21 +158,25 @@ static void sort(const struct row* row, int32_t count) {
 struct rows {
   const struct halide_buffer *words, *is_needed, *places;
   int32_t count, k, is_sorted;
-  int32_t* scratch; /* of `count` places */
+  struct element* scratch; /* of `count` elements */
 };
 
 static void choose(const struct rows* rows, const char* words, int32_t* places) {
-  const struct row row = {words, rows->scratch, rows->words->type_bits == 64};
-  for (int32_t i = 0; i < rows->count; ++i) rows->scratch[i] = i;
+  struct element* row = rows->scratch;
+  const int is_wide = rows->words->type_bits == 64;
+  for (int32_t i = 0; i < rows->count; ++i) {
+    row[i].word = is_wide ? ((const uint64_t*)words)[i] : ((const uint32_t*)words)[i];
+    row[i].place = i;
+  }
   if (64 * (int64_t)rows->k <= rows->count) {
-    partial_sort(&row, 0, rows->k, rows->count);
+    partial_sort(row, 0, rows->k, rows->count);
   } else {
-    select_nth(&row, rows->k - 1, rows->count);
-    if (rows->is_sorted) sort(&row, rows->k - 1);
+    select_nth(row, rows->k - 1, rows->count);
+    if (rows->is_sorted) sort(row, rows->k - 1);
   }
   const struct halide_dimension along = rows->places->dim[0];
   for (int32_t i = 0; i < along.extent && along.min + i < rows->k; ++i)
-    places[(int64_t)i * along.stride] = rows->scratch[along.min + i];
+    places[(int64_t)i * along.stride] = (int32_t)row[along.min + i].place;
 }
 
 /* All rows whose coordinates beyond `dim` are those of the addresses. */
@@ -219,7 +215,7 @@ int sylvite_first_places(struct halide_buffer* words, struct halide_buffer* is_n
   }
   if (count < 1 || k < 1) return 0;
   const struct rows rows = {
-      words, is_needed, places, count, k, is_sorted, malloc((size_t)count * sizeof(int32_t))};
+      words, is_needed, places, count, k, is_sorted, malloc((size_t)count * sizeof(struct element))};
   if (rows.scratch == NULL) return -1;
   choose_within(&rows, last, words->host, is_needed->host, places->host);
   free(rows.scratch);
