@@ -192,6 +192,11 @@ class Splitter:
                 more.update(leaving)
                 self.why.update({node: "a result in the CPU's memory" for node in leaving})
                 continue
+            numbers = [node for node in self._results(part) if isinstance(node.meta.get("val"), NUMBERS)]
+            if numbers:
+                more.update(numbers)
+                self.why.update({node: "a number that other parts read" for node in numbers})
+                continue
             try:
                 text = self._text(part).text
             except Unwritable as reason:
@@ -238,6 +243,10 @@ class Splitter:
         views = {node for output in outputs if isinstance(output, Node) for node in view_chain(output, ends)}
         copy, takes = copy_part(self.module, [node for node in self.nodes if node in views] + writes, outputs)
         return _run_by_torch(copy), takes, []
+
+
+#: What programs do not return.
+NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 def _is_view(node: Node) -> bool:

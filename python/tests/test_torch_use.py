@@ -156,6 +156,23 @@ class SeldomForms(WithTorch):
         self.check(lambda x: layer(x, src_key_padding_mask=padding), x, tolerance=1e-3)
 
 
+    def test_numbers_of_tensors_that_several_parts_read(self):
+        def stepped(compiles: bool) -> list[torch.Tensor]:
+            torch.manual_seed(0)
+            parameters = [nn.Parameter(torch.randn(4, 5)), nn.Parameter(torch.randn(7))]
+            optimizer = torch.optim.Adafactor(parameters)
+            step = torch.compile(optimizer.step, backend="sylvite") if compiles else optimizer.step
+            for _ in range(2):
+                for parameter in parameters:
+                    parameter.grad = torch.randn_like(parameter)
+                step()
+            return parameters
+
+        with torch._dynamo.config.patch(capture_scalar_outputs=True), warnings.catch_warnings():
+            warnings.filterwarnings("error", message="sylvite: torch runs a graph")
+            torch.testing.assert_close(stepped(True), stepped(False))
+
+
 class ComplexNumbers(WithTorch):
     def test_inside_of_a_graph_they_are_served(self):
         def filtered(x):
