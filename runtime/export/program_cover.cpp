@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "runtime/export/join_plans.h"
+#include "runtime/export/shared_kernels.h"
 #include "runtime/export/tables_in_box.h"
 #include "runtime/symbolic_plans.h"
 
@@ -104,13 +105,13 @@ class BoxPlans {
 /// The programs of one box, in which the model has the same kernels but for the sizes that they are for.
 class BoxCover {
  public:
-  BoxCover(Samples& samples, const SizeBox& box, OpenKernels& made, const Chooser& choose,
+  BoxCover(Samples& samples, const SizeBox& box, SharedKernels& shared, const Chooser& choose,
            const PlaceWeights& place)
       : samples_(samples),
         box_(box),
         grid_(samples.sizes(), box),
         plans_of_(samples, grid_),
-        made_(made),
+        shared_(shared),
         choose_(choose),
         place_(place) {}
 
@@ -145,8 +146,9 @@ class BoxCover {
         std::ranges::find_if(group, [&](std::size_t i) { return grid_.points()[i] == wanted; });
     std::swap(*first, group.front());
     const Plan& greatest = *plans_of_.at(box_.high);
-    const std::vector<Plan> plans =
-        join_plans(plans_, greatest, group, made_, samples_.at(wanted).setup->machine);
+    const Machine& machine = samples_.at(wanted).setup->machine;
+    shared_.find(wanted, plans_of_.at(wanted), [&](const Sizes& sizes) { return samples_.at(sizes).plan; });
+    const std::vector<Plan> plans = join_plans(plans_, greatest, group, shared_.made, machine);
     Imported imported = samples_.at(wanted);
     imported.plan = std::make_shared<Plan>(plans[group.front()]);
     Relatives relatives{{}, true, false};  // the library has objects of all kernels
@@ -249,7 +251,7 @@ class BoxCover {
   const SizeBox& box_;
   SizeGrid grid_;
   BoxPlans plans_of_;
-  OpenKernels& made_;
+  SharedKernels& shared_;
   const Chooser& choose_;
   const PlaceWeights& place_;
   std::vector<std::shared_ptr<const Plan>> plans_;  ///< at the points of the grid
@@ -259,10 +261,11 @@ class BoxCover {
 class Cover {
  public:
   Cover(const OpenModel& model, const Chooser& choose, const PlaceWeights& place)
-      : samples_(model), choose_(choose), place_(place) {}
+      : samples_(model), shared_(samples_.sizes(), model.setup->machine), choose_(choose), place_(place) {}
 
   std::vector<CoveredBox> run() {
-    open_ = size_boxes(samples_.sizes());
+    find_kernels(size_boxes(samples_.sizes()));
+    open_ = boxes_by_time();
     std::ranges::reverse(open_);
     while (!open_.empty()) {
       const SizeBox box = open_.back();
@@ -270,7 +273,7 @@ class Cover {
       if (divide_by_structure(box)) continue;
       try {
         if (covered_.size() >= most_programs) refuse();
-        BoxCover(samples_, box, made_, choose_, place_).run(covered_);
+        BoxCover(samples_, box, shared_, choose_, place_).run(covered_);
       } catch (const UnsupportedError& error) {
         why_ = error.what();
         if (!divide(box)) throw;
@@ -287,6 +290,26 @@ class Cover {
         "(--dims NAME=32..320%32)",
         describe_ranges(samples_.sizes()), most_programs,
         why_.empty() ? "the model has other kernels at other sizes" : why_);
+  }
+
+  /// Kernels that serve the most sizes, and variants of them where a program of its own makes the model faster.
+  void find_kernels(const std::vector<SizeBox>& boxes) {
+    constexpr std::size_t most = 24;  // each is worked through for what kernels it has
+    std::vector<std::shared_ptr<const Plan>> plans;
+    for (const SizeBox& box : boxes) {
+      const SizeGrid grid(samples_.sizes(), box);
+      const std::vector<Sizes>& points = grid.points();
+      const std::size_t step = (points.size() * boxes.size() + most - 1) / most;
+      try {
+        const Sizes& hint = points[grid.hint()];
+        shared_.find(hint, samples_.at(hint).plan,
+                     [&](const Sizes& sizes) { return samples_.at(sizes).plan; });
+        for (std::size_t i = 0; i < points.size(); i += step) plans.push_back(samples_.at(points[i]).plan);
+      } catch (const Error& error) {
+        log_line(LogLevel::info, "export: {}", error.what());
+      }
+    }
+    shared_.vary(plans);
   }
 
   /// Where the model has other kernels at one end of an axis than at the other, they change somewhere between. A few such
@@ -313,6 +336,58 @@ class Cover {
     return false;
   }
 
+  /// How much longer the model should take at one corner of the box with the variants for its hint than with its own.
+  double corner_loss(const SizeBox& box) {
+    const SizeGrid grid(samples_.sizes(), box);
+    return loss(box.low, grid.points()[grid.hint()]);
+  }
+  double loss(const Sizes& sizes, const Sizes& made_for) {
+    if (samples_.structure_at(sizes) != samples_.structure_at(made_for)) return 1;
+    return shared_.loss(samples_.at(sizes).plan, samples_.at(made_for).plan);
+  }
+
+  /// Two boxes, the first of which has the corner where other variants are faster: along the axis on which they differ the most.
+  std::pair<SizeBox, SizeBox> divided_by_time(const SizeBox& box, double most) {
+    const SizeGrid grid(samples_.sizes(), box);
+    const Sizes& hint = grid.points()[grid.hint()];
+    std::size_t axis = 0;
+    double greatest = 0;
+    for (std::size_t i = 0; i < hint.size(); ++i) {
+      Sizes moved = hint;
+      moved[i] = box.low[i];
+      if (moved == hint || loss(moved, hint) <= greatest) continue;
+      greatest = loss(moved, hint);
+      axis = i;
+    }
+    const std::int64_t step = samples_.sizes().symbols[axis].range.multiple;
+    Sizes last = box.low;
+    for (Sizes next = last; next[axis] + step < hint[axis]; last = next) {
+      next[axis] += step;
+      if (loss(next, hint) < most) break;
+    }
+    return divided(samples_.sizes(), box, axis, last[axis]);
+  }
+
+  /// The boxes of size_boxes() in a few parts each, where the model should be clearly faster so.
+  std::vector<SizeBox> boxes_by_time() {
+    constexpr std::size_t most_parts = 3;
+    constexpr double most = 1.1;
+    std::vector<SizeBox> all;
+    for (const SizeBox& box : size_boxes(samples_.sizes())) {
+      std::vector<SizeBox> parts = {box};
+      while (parts.size() < most_parts) {
+        const auto slowest =
+            std::ranges::max_element(parts, {}, [&](const SizeBox& each) { return corner_loss(each); });
+        if (corner_loss(*slowest) < most) break;
+        const auto [first, second] = divided_by_time(*slowest, most);
+        *slowest = first;
+        parts.insert(slowest + 1, second);
+      }
+      all.insert(all.end(), parts.begin(), parts.end());
+    }
+    return all;
+  }
+
   bool divide(const SizeBox& box) {
     std::size_t axis = 0;
     for (std::size_t i = 1; i < box.low.size(); ++i)
@@ -330,7 +405,7 @@ class Cover {
   }
 
   Samples samples_;
-  OpenKernels made_;
+  SharedKernels shared_;
   const Chooser& choose_;
   const PlaceWeights& place_;
   std::vector<SizeBox> open_;  ///< still to be covered, the next one last

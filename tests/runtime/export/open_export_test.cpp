@@ -238,6 +238,32 @@ TEST_F(OpenExport, ImagesMayHaveAnySize) {
   expect_outputs(runs, outputs, options);
 }
 
+/// How many kernels the exported library has.
+std::size_t count_kernels(const std::string& folder) {
+  const std::string source = read_file(folder + "/opened.c");
+  const std::string_view declared = "extern int sylvite_";
+  std::size_t count = 0;
+  for (std::size_t at = source.find(declared); at != std::string::npos; at = source.find(declared, at + 1))
+    ++count;
+  return count;
+}
+
+TEST_F(OpenExport, ProgramsOfImagesShareKernels) {
+  const std::string model = image_model("lines", "columns", {2, 1, 1, 2, 1, 2, 1});
+  (void)exported(model, this->options("batch=1,lines=64,columns=96"));
+  const std::size_t fixed = count_kernels(folder_.path());
+  const CompileOptions options = this->options("batch=1..4@1,lines=32..160%32@64,columns=32..160%32@96");
+  EXPECT_GT(exported(model, options).programs, 1);
+  EXPECT_LE(count_kernels(folder_.path()), 2 * fixed);
+  std::vector<GivenRun> runs;
+  for (const Sizes& each :
+       std::vector<Sizes>{{1, 32, 32}, {1, 64, 96}, {4, 160, 160}, {2, 32, 160}, {3, 128, 64}})
+    runs.push_back({false, each, {sample_tensor(DType::f32, {each[0], 3, each[1], each[2]})}});
+  std::string outputs;
+  EXPECT_THAT(run(runs, 20, outputs), HasSubstr("0 bytes more\n"));
+  expect_outputs(runs, outputs, options);
+}
+
 TEST_F(OpenExport, ImagesMayBeResized) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
