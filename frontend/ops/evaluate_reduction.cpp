@@ -152,6 +152,36 @@ std::int64_t choose(const C* values, const AxisView& view, bool largest, bool la
   return best;
 }
 
+/// As torch's kthvalue on a CPU: partitions about the middle one of three.
+template <typename Before>
+void put_nth_as_torch(std::vector<std::int64_t>& order, std::ptrdiff_t nth, Before comes_before) {
+  auto first = order.begin();
+  auto last = order.end() - 1;
+  const auto kth = first + nth;
+  const auto put_in_order = [&](auto a, auto b) {
+    if (comes_before(*b, *a)) std::iter_swap(a, b);
+  };
+  while (last - first > 1) {
+    std::iter_swap(first + (last - first) / 2, first + 1);
+    put_in_order(first + 1, last);
+    put_in_order(first, last);
+    put_in_order(first + 1, first);
+    const std::int64_t pivot = *first;
+    auto up = first + 2;
+    auto down = last - 1;
+    while (true) {
+      while (comes_before(*up, pivot)) ++up;
+      while (comes_before(pivot, *down)) --down;
+      if (down < up) break;
+      std::iter_swap(up++, down--);
+    }
+    std::iter_swap(first, down);
+    if (down <= kth) first = up;
+    if (down >= kth) last = down - 1;
+  }
+  if (last - first == 1) put_in_order(first, last);
+}
+
 /// As torch's topk on a CPU.
 template <typename Before>
 void put_first_by_library(std::vector<std::int64_t>& order, std::int64_t k, bool is_sorted,
@@ -213,7 +243,9 @@ OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attribut
       const auto comes_before = [&](std::int64_t a, std::int64_t b) {
         return below(column[(largest ? b : a) * view.inner], column[(largest ? a : b) * view.inner]);
       };
-      if (ties != 0) {
+      if (ties == 3) {
+        put_nth_as_torch(order, k - 1, comes_before);
+      } else if (ties != 0) {
         put_first_by_library(order, k, ties == 1, comes_before);
       } else {
         std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t a, std::int64_t b) {

@@ -296,10 +296,12 @@ void add_reduction_rows(Rows& rows) {
       "running product");
   add(rows, Op::top_k, "top_k", "x", {0, Cost::simple, 0, {"_fold"}},
       {axis(), required("k", Kind::integer, "how many"), integer("largest", 1, "0: the smallest"),
-       integer("ties", 0,
-               "on a CPU, 1: equal ones as libstdc++'s partial_sort leaves them where 64 k elements are no "
-               "more than all, "
-               "else its nth_element and sort; 2: the same, and what nth_element leaves is not sorted")},
+       integer(
+           "ties", 0,
+           "on a CPU, 1: equal ones as libstdc++'s partial_sort leaves them where 64 k elements are no "
+           "more than all, "
+           "else its nth_element and sort; 2: the same, and what nth_element leaves is not sorted; 3: as the "
+           "partitions of torch's kthvalue leave them")},
       infer_top_k, evaluate_top_k,
       "sorted values and their i64 indices; of equal ones the lower index first");
 }

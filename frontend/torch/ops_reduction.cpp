@@ -130,7 +130,8 @@ void scan(TorchContext& c) {
   c.output(c.builder().add(op, {x}, {{"axis", std::int64_t{normalize_axis(given, x.rank())}}}));
 }
 
-enum Ties : std::uint8_t { first_of_equals, as_library, as_library_unsorted };  // as Op::top_k's
+/// As Op::top_k's.
+enum Ties : std::uint8_t { first_of_equals, as_library, as_library_unsorted, as_kth_value };
 
 std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, Ties ties = first_of_equals) {
   Sym x = c.tensor("self");
@@ -166,10 +167,10 @@ void arg_sort(TorchContext& c) {
 }
 
 /// The k-th smallest and where it is. Without elements in the line there is none.
-std::vector<Sym> smallest(TorchContext& c, std::int64_t k) {
+std::vector<Sym> smallest(TorchContext& c, std::int64_t k, Ties ties) {
   const Sym x = c.tensor("self");
   const bool keepdims = c.flag("keepdim", false);
-  std::vector<Sym> results = ordered(c, k, false);
+  std::vector<Sym> results = ordered(c, k, false, ties);
   const std::int64_t axis = x.rank() == 0 ? 0 : normalize_axis(c.integer("dim", -1), x.rank());
   for (Sym& result : results) {
     if (x.rank() == 0) continue;
@@ -180,16 +181,16 @@ std::vector<Sym> smallest(TorchContext& c, std::int64_t k) {
 }
 
 void kth_value(TorchContext& c) {
-  c.outputs(smallest(c, c.integer("k")));
+  c.outputs(smallest(c, c.integer("k"), as_kth_value));
 }
 
-/// The lower of two in the middle; a line with a NaN has that.
+/// The lower of two in the middle, where a stable sort leaves it, as in torch; a line with a NaN has that.
 void median_along(TorchContext& c) {
   const Sym x = c.tensor("self");
   const std::int64_t axis = x.rank() == 0 ? 0 : normalize_axis(c.integer("dim", -1), x.rank());
   const std::int64_t extent = x.rank() == 0 ? 1 : x.dim(static_cast<int>(axis));
   if (extent == 0) throw ModelError("there is no median of nothing");
-  std::vector<Sym> results = smallest(c, (extent + 1) / 2);
+  std::vector<Sym> results = smallest(c, (extent + 1) / 2, first_of_equals);
   if (is_float(x.dtype()) && x.rank() > 0) {
     const bool keepdims = c.flag("keepdim", false);
     const Sym nans = cast(apply(Op::is_nan, x), DType::u8);

@@ -1,6 +1,7 @@
 #include "lowering/algorithms/top_k_order.h"
 
 #include <algorithm>
+#include <array>
 
 // First elements of rows, of which equal ones come in the order that a C++ library's partial_sort, nth_element and sort leave
 // them in. A function that is compiled beside kernels (runtime/export/embed/first_places.h) does their steps: stage vN_places,
@@ -15,7 +16,12 @@ using Halide::Expr;
 using Halide::Func;
 using Halide::Var;
 
-constexpr std::int64_t unsorted_ties = 2;
+/// Which way the function takes, as its header numbers them, by the node's `ties`.
+int way_of(const TopKOrder& order) {
+  constexpr std::array ways = {1, 0, 2};
+  return ways.at(static_cast<std::size_t>(order.node.attributes.integer("ties") - 1));
+}
+constexpr std::int64_t sorted_ties = 1, ties_of_torch = 3;
 
 /// Arguments of a stage whose first is the place along the axis, and then the other dims.
 std::vector<Expr> in_row(const TopKOrder& order, const Expr& place) {
@@ -44,11 +50,12 @@ bool follows_library(const TopKOrder& order) {
 }
 
 bool leaves_unsorted(const TopKOrder& order) {
-  return order.node.attributes.integer("ties") == unsorted_ties;
+  return order.node.attributes.integer("ties") > sorted_ties;
 }
 
 Expr is_partitioned(const TopKOrder& order) {
   constexpr int of_heap = 64;
+  if (order.node.attributes.integer("ties") == ties_of_torch) return Halide::Internal::const_true();
   return cast<std::int64_t>(order.k) * of_heap > cast<std::int64_t>(order.count);
 }
 
@@ -59,10 +66,10 @@ Expr place_by_library(const TopKOrder& order, const Func& words, const Expr& is_
   needed(arguments) = cast<std::int32_t>(is_needed);
   arguments.insert(arguments.begin(), axis);
   Func places = order.stage("_places");
-  places.define_extern("sylvite_first_places",
-                       {words, needed, cast<std::int32_t>(order.count), cast<std::int32_t>(order.k),
-                        Expr(leaves_unsorted(order) ? 0 : 1)},
-                       Halide::Int(32), arguments, Halide::NameMangling::C);
+  places.define_extern(
+      "sylvite_first_places",
+      {words, needed, cast<std::int32_t>(order.count), cast<std::int32_t>(order.k), Expr(way_of(order))},
+      Halide::Int(32), arguments, Halide::NameMangling::C);
   return Halide::clamp(places(in_row(order, axis)), 0, Halide::max(order.count - 1, 0));
 }
 

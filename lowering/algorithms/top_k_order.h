@@ -63,7 +63,7 @@ struct TopKOrder {
 /// And what is chosen left in its order, where that is none?
 [[nodiscard]] bool leaves_unsorted(const TopKOrder& order);
 
-/// Does the library partition a row, which leaves no order? It keeps the first ones in a heap where they are few.
+/// Is a row partitioned, which leaves no order? It keeps the first ones in a heap where they are few.
 [[nodiscard]] Halide::Expr is_partitioned(const TopKOrder& order);
 
 /// The place that is the slot-th of its row, by the library's steps, in rows where `is_needed`: `words` has the axis innermost,

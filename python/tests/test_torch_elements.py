@@ -89,6 +89,15 @@ class Elements(Whole):
         self.check(lambda x: [told(x.topk(4, largest=False)[0]) + (x.topk(4, largest=False)[1], x.topk(20)[1], x.topk(30, sorted=False)[1])], y)
         self.check(lambda x: (x.topk(3), x[:, :8].topk(2, sorted=False), x[:, :64].topk(8, sorted=False)), torch.zeros(5, 128))
 
+    def test_the_kth_and_the_middle_of_equal_ones_are_eagers(self):
+        x = torch.randint(0, 5, (4, 301)).float()
+        y = x.masked_fill(torch.rand(4, 301) < 0.01, NAN)
+        for way in (lambda x, k: x.kthvalue(k), lambda x, k: x[:, :k].median(1, keepdim=True), lambda x, k: x[:, :k].nanmedian(1)):
+            self.check(lambda x, way=way: [way(x, k) for k in (1, 2, 7, 150, 301)], x)
+            self.check(lambda x, way=way: [told(way(x, k)[0]) + (way(x, k)[1],) for k in (3, 9, 100, 300)], y)
+        self.check(lambda x: (x.kthvalue(2, 0), x.kthvalue(99), x.median(0), x.median()), x.long())
+        self.check_gradients(lambda x: x.kthvalue(20, 1)[0].exp().sum() + x.median(1)[0].exp().sum(), x)
+
     def test_angles_and_frequencies(self):
         self.check(lambda x: told(x.angle()), torch.tensor([1.0, -2.0, 0.0, NAN]))
         self.check(lambda x: (x.angle(), torch.narrow_copy(x, 0, 1, 2)), torch.tensor([1, -2, 0]))

@@ -134,6 +134,32 @@ static void select_nth(struct element* row, int32_t nth, int32_t count) {
   sort_by_insertion(row, begin, end);
 }
 
+/* By partitions about the middle one of three, as torch does for the nth of all. */
+static void select_as_torch(struct element* row, int32_t nth, int32_t count) {
+  int32_t first = 0, last = count - 1;
+  while (last > first + 1) {
+    struct element* const second = row + first + 1;
+    swap(row + first + (last - first) / 2, second);
+    if (is_before(row[last], *second)) swap(second, row + last);
+    if (is_before(row[last], row[first])) swap(row + first, row + last);
+    if (is_before(row[first], *second)) swap(second, row + first);
+    const struct element pivot = row[first];
+    int32_t up = first + 1, down = last;
+    for (;;) {
+      do ++up;
+      while (is_before(row[up], pivot));
+      do --down;
+      while (is_before(pivot, row[down]));
+      if (down < up) break;
+      swap(row + up, row + down);
+    }
+    swap(row + first, row + down);
+    if (down <= nth) first = up;
+    if (down >= nth) last = down - 1;
+  }
+  if (last == first + 1 && is_before(row[last], row[first])) swap(row + first, row + last);
+}
+
 static void sort_roughly(struct element* row, int32_t begin, int32_t end, int32_t depth) {
   while (end - begin > FEW) {
     if (depth == 0) {
@@ -157,7 +183,7 @@ static void sort(struct element* row, int32_t count) {
 /* One call. */
 struct rows {
   const struct halide_buffer *words, *is_needed, *places;
-  int32_t count, k, is_sorted;
+  int32_t count, k, way;
   struct element* scratch; /* of `count` elements */
 };
 
@@ -168,11 +194,13 @@ static void choose(const struct rows* rows, const char* words, int32_t* places) 
     row[i].word = is_wide ? ((const uint64_t*)words)[i] : ((const uint32_t*)words)[i];
     row[i].place = i;
   }
-  if (64 * (int64_t)rows->k <= rows->count) {
+  if (rows->way == FIRST_PLACES_OF_TORCH) {
+    select_as_torch(row, rows->k - 1, rows->count);
+  } else if (64 * (int64_t)rows->k <= rows->count) {
     partial_sort(row, 0, rows->k, rows->count);
   } else {
     select_nth(row, rows->k - 1, rows->count);
-    if (rows->is_sorted) sort(row, rows->k - 1);
+    if (rows->way == FIRST_PLACES_SORTED) sort(row, rows->k - 1);
   }
   const struct halide_dimension along = rows->places->dim[0];
   for (int32_t i = 0; i < along.extent && along.min + i < rows->k; ++i)
@@ -203,7 +231,7 @@ static void ask_for(struct halide_dimension* input, int32_t min, int32_t extent)
 }
 
 int sylvite_first_places(struct halide_buffer* words, struct halide_buffer* is_needed, int32_t count,
-                         int32_t k, int32_t is_sorted, struct halide_buffer* places) {
+                         int32_t k, int32_t way, struct halide_buffer* places) {
   const int32_t last = places->dimensions - 1;
   if (words->host == NULL || is_needed->host == NULL) {
     ask_for(&words->dim[0], 0, count);
@@ -215,7 +243,7 @@ int sylvite_first_places(struct halide_buffer* words, struct halide_buffer* is_n
   }
   if (count < 1 || k < 1) return 0;
   const struct rows rows = {
-      words, is_needed, places, count, k, is_sorted, malloc((size_t)count * sizeof(struct element))};
+      words, is_needed, places, count, k, way, malloc((size_t)count * sizeof(struct element))};
   if (rows.scratch == NULL) return -1;
   choose_within(&rows, last, words->host, is_needed->host, places->host);
   free(rows.scratch);
