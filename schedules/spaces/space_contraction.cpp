@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/rounding.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
@@ -79,6 +80,7 @@ struct Contraction {
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
   [[nodiscard]] Candidate at(const Numbers& point) const;
   [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] double unfilled() const;
 };
 
 std::vector<Range<Numbers>> Contraction::ranges() const {
@@ -112,7 +114,16 @@ double Contraction::cost(const Numbers& point) const {
   const double tile = static_cast<double>(point.vectors * point.rows);
   const double spill = tile > machine.vector_registers - 4 ? 4 : 1;
   const double loads = 1 + 2 / tile;
-  return vector_seconds(facts.work * spill * loads, machine, point.tasks > 0 ? machine.threads : 1);
+  return vector_seconds(facts.work * spill * loads * unfilled(), machine,
+                        point.tasks > 0 ? machine.threads : 1);
+}
+
+/// Lanes that vectors could have, over those that work on elements.
+double Contraction::unfilled() const {
+  if (facts.loops.empty()) return facts.lanes;
+  const std::int64_t vector = std::min<std::int64_t>(facts.lanes, facts.loops.front().least);
+  const std::int64_t extent = facts.extents.front();
+  return static_cast<double>(ceil_div(extent, vector) * facts.lanes) / static_cast<double>(extent);
 }
 
 Binding bind(const Kernel& kernel, const Machine& machine) {
