@@ -15,9 +15,8 @@ using testing::HasSubstr;
 using testing::Not;
 
 const char* const masked[] = {
-    "graph g(%x: f32[1,3,5,20]) { %v: f32[1,3,5,20] = max_pool(%x) {dilations=[1,1], kernel=[3,5], "
-    "pads=[1,2,1,2], "
-    "strides=[1,1]} return %v }",
+    "graph g(%x: f32[1,8,5,20], %w: f32[8,2,3,3]) { %v: f32[1,8,5,20] = conv(%x, %w) {dilations=[1,1], "
+    "groups=4, pads=[1,1,1,1], strides=[1,1]} return %v }",
     "graph g(%x: f32[1,3,5,37]) { %v: f32[1,3,5,37] = avg_pool(%x) {count_include_pad=0, dilations=[1,1], "
     "kernel=[1,3], pads=[0,2,0,0], strides=[1,1]} return %v }",
     "graph g(%x: i32[3,20]) { %v: i32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], "
