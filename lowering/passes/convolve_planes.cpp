@@ -173,7 +173,7 @@ class PlaneConvolver {
     return rewriter.graph().add(Op::concat, planes, node.attributes, node.name);
   }
 
-  /// Some channels of planes.
+  /// Some channels of planes, one at least.
   [[nodiscard]] std::optional<ValueId> part(GraphRewriter& rewriter, const Node& node) const {
     const auto found = planes_.find(node.inputs[0]);
     if (found == planes_.end()) return std::nullopt;
@@ -184,7 +184,7 @@ class PlaneConvolver {
     whole[1] = sizes[1];
     starts[1] = 0;
     steps[1] = 1;
-    if (whole != sizes || starts != Dims(sizes.size(), 0) || steps != Dims(sizes.size(), 1))
+    if (sizes[1] == 0 || whole != sizes || starts != Dims(sizes.size(), 0) || steps != Dims(sizes.size(), 1))
       return std::nullopt;
     return add_slice(rewriter.graph(), found->second, first, plane_dims(sizes), step);
   }

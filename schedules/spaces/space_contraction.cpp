@@ -120,8 +120,9 @@ double Contraction::cost(const Numbers& point) const {
 
 /// Lanes that vectors could have, over those that work on elements.
 double Contraction::unfilled() const {
-  if (facts.loops.empty()) return facts.lanes;
-  const std::int64_t vector = std::min<std::int64_t>(facts.lanes, facts.loops.front().least);
+  if (facts.loops.empty() || facts.extents.front() == 0) return facts.lanes;
+  const std::int64_t least = std::max<std::int64_t>(facts.loops.front().least, 1);
+  const std::int64_t vector = std::min<std::int64_t>(facts.lanes, least);
   const std::int64_t extent = facts.extents.front();
   return static_cast<double>(ceil_div(extent, vector) * facts.lanes) / static_cast<double>(extent);
 }

@@ -133,5 +133,15 @@ TEST(ConvolvePlanes, ChannelsAreCutAndJoinedAsPlanes) {
   }
 }
 
+TEST(ConvolvePlanes, NoChannelsAreLeftAsTheyAre) {
+  const Case c{.x = {2, 16, 19}, .window = {3}, .filters = 16, .pads = {1, 1}};
+  Graph graph;
+  const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
+  graph.outputs = {graph.add(
+      Op::slice, {x}, {{"starts", Dims{0, 0, 0}}, {"sizes", Dims{2, 0, 19}}, {"steps", Dims{1, 1, 1}}})};
+  const Graph planes = convolve_planes(graph, false);
+  EXPECT_EQ(planes.type(planes.outputs[0]).dims(), (Dims{2, 0, 19}));
+}
+
 }  // namespace
 }  // namespace sylvite
