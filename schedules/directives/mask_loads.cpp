@@ -33,15 +33,16 @@ class WithoutClamps : public IRMutator {
   using IRMutator::mutate;
 
  protected:
+  // What is inside first: of a clamp to both sides, the outer one is seen to change nothing once the inner one is gone.
   Expr visit(const Max* max) override {
-    if (is_known(max->a, max->b)) return mutate(max->a);
-    if (is_known(max->b, max->a)) return mutate(max->b);
-    return IRMutator::visit(max);
+    const Expr a = mutate(max->a), b = mutate(max->b);
+    if (is_known(a, b)) return a;
+    return is_known(b, a) ? b : Max::make(a, b);
   }
   Expr visit(const Min* min) override {
-    if (is_known(min->b, min->a)) return mutate(min->a);
-    if (is_known(min->a, min->b)) return mutate(min->b);
-    return IRMutator::visit(min);
+    const Expr a = mutate(min->a), b = mutate(min->b);
+    if (is_known(b, a)) return a;
+    return is_known(a, b) ? b : Min::make(a, b);
   }
 
  private:

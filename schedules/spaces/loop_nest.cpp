@@ -227,6 +227,17 @@ std::int64_t LoopNest::vectorize_inner(std::int64_t lanes, std::int64_t vectors)
   return step;
 }
 
+std::int64_t LoopNest::mask_inner(std::int64_t lanes) {
+  Loop& inner = loops_[0];
+  const std::string rest = fresh("o");
+  const std::string lane = fresh("v");
+  writer_.add("{}.split({}, {}, {}, {}, TailStrategy::PredicateStores).vectorize({});", stage_, inner.name,
+              rest, lane, lanes, lane);
+  inner_.insert(inner_.begin(), lane);
+  inner = {rest, inner.run.steps(lanes)};
+  return lanes;
+}
+
 void LoopNest::unroll_inner(std::int64_t lanes) {
   const Loop inner = loops_.front();
   const std::string rest = fresh("o");

@@ -66,6 +66,9 @@ class LoopNest {
   /// next loop. Fewer when the loop is short in some run. Tails are computed by shifting inwards: REQUIRES outputs not to
   /// alias inputs. Returns the elements of one step.
   std::int64_t vectorize_inner(std::int64_t lanes, std::int64_t vectors);
+  /// A vector of all lanes along the innermost loop, however short it may be: lanes beyond its end store nothing. Returns `lanes`.
+  /// REQUIRES a loop.
+  std::int64_t mask_inner(std::int64_t lanes);
   /// Unrolls the innermost loop in vectors: each knows where it is. REQUIRES at least `lanes` elements in a loop that is not open.
   void unroll_inner(std::int64_t lanes);
   /// Splits loop `position` by `factor` and unrolls the inner part, innermost but for the vectors.

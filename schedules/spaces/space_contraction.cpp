@@ -80,6 +80,7 @@ struct Contraction {
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
   [[nodiscard]] Candidate at(const Numbers& point) const;
   [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] bool is_masked() const;
   [[nodiscard]] double unfilled() const;
 };
 
@@ -96,7 +97,8 @@ Candidate Contraction::at(const Numbers& point) const {
   const std::size_t tiled = tiled_loop(kernel, *facts.anchor);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
-  const std::int64_t step = nest.vectorize_inner(facts.lanes, point.vectors);
+  const std::int64_t step =
+      is_masked() ? nest.mask_inner(facts.lanes) : nest.vectorize_inner(facts.lanes, point.vectors);
   std::vector<std::string> unrolled;
   const std::string stage = facts.anchor_value + "_fold";
   const std::int64_t rows = nest.tile(tiled, point.rows);
@@ -118,11 +120,17 @@ double Contraction::cost(const Numbers& point) const {
                         point.tasks > 0 ? machine.threads : 1);
 }
 
+/// Do vectors have all lanes, though lines of pixels may be shorter?
+bool Contraction::is_masked() const {
+  return facts.anchor->op == Op::conv && !facts.loops.empty() && facts.loops.front().is_open &&
+         facts.loops.front().least < facts.lanes;
+}
+
 /// Lanes that vectors could have, over those that work on elements.
 double Contraction::unfilled() const {
   if (facts.loops.empty() || facts.extents.front() == 0) return facts.lanes;
   const std::int64_t least = std::max<std::int64_t>(facts.loops.front().least, 1);
-  const std::int64_t vector = std::min<std::int64_t>(facts.lanes, least);
+  const std::int64_t vector = is_masked() ? facts.lanes : std::min<std::int64_t>(facts.lanes, least);
   const std::int64_t extent = facts.extents.front();
   return static_cast<double>(ceil_div(extent, vector) * facts.lanes) / static_cast<double>(extent);
 }

@@ -228,6 +228,18 @@ std::vector<OpenCase> image_cases() {
            "strides=[1,1]}\n"
            "  return %v0\n}\n",
        " in1", images},
+      {"groups_of_dense_images",
+       "graph kernel(%in0: f32[s0,16,s1,s2], %in1: f32[16,8,3,3]) where {s0: 1..@2, s1: 2..@14, s2: 2..@14} "
+       "{\n"
+       "  %v0: f32[s0,16,s1,s2] = conv(%in0, %in1) {dilations=[1,1], groups=2, pads=[1,1,1,1], "
+       "strides=[1,1]}\n"
+       "  return %v0\n}\n",
+       " in1",
+       {{{"s0", 1}, {"s1", 2}, {"s2", 2}},
+        {{"s0", 2}, {"s1", 3}, {"s2", 7}},
+        {{"s0", 1}, {"s1", 14}, {"s2", 14}},
+        {{"s0", 3}, {"s1", 5}, {"s2", 16}},
+        {{"s0", 1}, {"s1", 9}, {"s2", 37}}}},
       {"depthwise_of_images",
        "graph kernel(%in0: f32[1,32,s0,s1]@c16, %in1: f32[32,1,5,5])" + halved +
            "  %v0: f32[1,32,s2,s3]@c16 = conv(%in0, %in1) {dilations=[1,1], groups=32, pads=[2,2,2,2], "

@@ -47,6 +47,18 @@ TEST(MaskLoads, LoadsAsTheyLieWhatASelectKeepsOrDrops) {
   }
 }
 
+// Lines may be shorter than a vector, which is then clamped to both sides.
+TEST(MaskLoads, LoadsLinesOfAnyLength) {
+  const Kernel kernel = parse_kernel(
+      "graph kernel(%in0: f32[s0,8,s1,s2], %in1: f32[8,2,3,3]) where {s0: 1..@1, s1: 4..@14, s2: 4..@14} {\n"
+      "  %v0: f32[s0,8,s1,s2] = conv(%in0, %in1) {dilations=[1,1], groups=4, pads=[1,1,1,1], strides=[1,1]}\n"
+      "  return %v0\n}\nweights: in1");
+  const Machine machine = fixed_machine("avx512");
+  const Candidate candidate = default_candidate(kernel, machine);
+  EXPECT_THAT(candidate.schedule.to_string(), HasSubstr("PredicateStores"));
+  EXPECT_THAT(lowered_text(kernel, candidate, machine.target), HasSubstr(" if "));
+}
+
 TEST(MaskLoads, LeavesOtherLoadsAlone) {
   for (const char* const graph : others) {
     EXPECT_THAT(text_of(graph, fixed_machine("avx512")), Not(HasSubstr(" if "))) << graph;
