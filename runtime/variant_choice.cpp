@@ -16,12 +16,6 @@
 namespace sylvite {
 namespace {
 
-std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine) {
-  std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
-  if (spaces.empty() || !spaces.front().cost) return std::nullopt;
-  return std::move(spaces.front());
-}
-
 /// Can it be made?
 bool is_possible(const Kernel& open, const Machine& machine) {
   try {
@@ -89,12 +83,9 @@ class Costs {
       return;
     Candidate candidate{open, {}};
     for (std::size_t i = 0; i < spaces_.size(); ++i) {
-      const std::optional<BoundSpace>& space = spaces_[i];
-      const bool is_alike = space && space->name == own->name &&
-                            space->parameters.size() == own->heuristic.size() &&
-                            (!is_narrow || as_case(open, kernel_.cases[i].kernel));
-      candidate.seconds.push_back(is_alike ? space->cost(own->heuristic)
-                                           : std::numeric_limits<double>::max());
+      const bool is_for_it = !is_narrow || as_case(open, kernel_.cases[i].kernel);
+      candidate.seconds.push_back((is_for_it ? seconds_with(spaces_[i], own) : std::nullopt)
+                                      .value_or(std::numeric_limits<double>::max()));
     }
     candidates_.push_back(std::move(candidate));
   }
@@ -129,6 +120,19 @@ std::vector<std::vector<double>> weights_of(const std::vector<VariedKernel>& ker
 }
 
 }  // namespace
+
+std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine) {
+  std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
+  if (spaces.empty() || !spaces.front().cost) return std::nullopt;
+  return std::move(spaces.front());
+}
+
+std::optional<double> seconds_with(const std::optional<BoundSpace>& space,
+                                   const std::optional<BoundSpace>& other) {
+  if (!space || !other || space->name != other->name || space->parameters.size() != other->heuristic.size())
+    return std::nullopt;
+  return space->cost(other->heuristic);
+}
 
 std::vector<ChosenVariant> choose_variants(const std::vector<VariedKernel>& kernels, std::size_t plans,
                                            std::size_t most, const Machine& machine,

@@ -3,13 +3,22 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "lowering/plan/kernel.h"
 #include "schedules/machine.h"
+#include "schedules/space.h"
 
 namespace sylvite {
+
+/// What takes a kernel by default, where it has an estimate.
+[[nodiscard]] std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine);
+/// What the kernel of `space` should take with the default schedule of `other`, both of first_space; nullopt where that is none of
+/// its schedules, or there is no estimate.
+[[nodiscard]] std::optional<double> seconds_with(const std::optional<BoundSpace>& space,
+                                                 const std::optional<BoundSpace>& other);
 
 /// An open kernel, and what a model runs of it at several sizes.
 struct VariedKernel {

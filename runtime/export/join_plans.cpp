@@ -60,22 +60,11 @@ std::optional<std::vector<Kernel>> cases_of(const Kernel& open, const std::vecto
   return cases;
 }
 
-/// Cases of the first of the open kernels that `first` is a case of; nullopt where one is no case of it.
-std::optional<std::vector<Kernel>> cases_of_known(const std::vector<Kernel>& known, const Kernel& first,
-                                                  const std::vector<const Kernel*>& kernels) {
-  for (const Kernel& open : known)
-    if (as_case(open, first))
-      if (auto cases = cases_of(open, kernels)) return cases;
-  return std::nullopt;
-}
-
-/// Different kernels of a launch, one at each of the sizes, as cases of one: of one that was made before, where there is such.
+/// Different kernels of a launch, one at each of the sizes, as cases of a new one, which joins the `known`.
 std::optional<std::vector<Kernel>> joined_kernels(const std::vector<const Kernel*>& kernels,
-                                                  const std::vector<std::size_t>& group, OpenKernels& made,
-                                                  const Machine& machine) {
+                                                  const std::vector<std::size_t>& group,
+                                                  std::vector<Kernel>& known, const Machine& machine) {
   const Kernel& first = *kernels[group[0]];
-  std::vector<Kernel>& known = made[skeleton(first)];
-  if (auto cases = cases_of_known(known, first, kernels)) return cases;
   const auto try_joined = [&](const std::optional<Kernel>& open) -> std::optional<std::vector<Kernel>> {
     std::optional<std::vector<Kernel>> cases = open ? cases_of(*open, kernels) : std::nullopt;
     if (!cases || !is_buildable(*open, machine)) return std::nullopt;
@@ -100,11 +89,15 @@ std::optional<std::vector<Kernel>> kernels_of_launch(const std::vector<const Ker
   forms.reserve(kernels.size());
   for (const Kernel* kernel : kernels)
     forms.push_back(machine.gpu ? kernel : &merged.emplace_back(with_merged_axes(*kernel)));
-  const auto is_equal = [&](const Kernel* kernel) { return kernel->text == kernels[0]->text; };
-  if (!std::ranges::all_of(kernels, is_equal)) return joined_kernels(forms, group, made, machine);
+  // One that was made before, where there is such.
   const Kernel& first = *forms[group[0]];
-  if (auto cases = cases_of_known(made[skeleton(first)], first, forms)) return cases;
-  return std::vector<Kernel>(kernels.size(), *kernels[0]);
+  std::vector<Kernel>& known = made[skeleton(first)];
+  for (const Kernel& open : known)
+    if (as_case(open, first))
+      if (auto cases = cases_of(open, forms)) return cases;
+  const auto is_equal = [&](const Kernel* kernel) { return kernel->text == kernels[0]->text; };
+  if (std::ranges::all_of(kernels, is_equal)) return std::vector<Kernel>(kernels.size(), *kernels[0]);
+  return joined_kernels(forms, group, known, machine);
 }
 
 void check_structure(const Plan& plan, const Plan& greatest) {

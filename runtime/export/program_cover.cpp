@@ -147,7 +147,7 @@ class BoxCover {
     std::swap(*first, group.front());
     const Plan& greatest = *plans_of_.at(box_.high);
     const Machine& machine = samples_.at(wanted).setup->machine;
-    shared_.find(wanted, plans_of_.at(wanted), [&](const Sizes& sizes) { return samples_.at(sizes).plan; });
+    shared_.find(wanted, plans_of_.at(wanted));
     const std::vector<Plan> plans = join_plans(plans_, greatest, group, shared_.made, machine);
     Imported imported = samples_.at(wanted);
     imported.plan = std::make_shared<Plan>(plans[group.front()]);
@@ -261,7 +261,11 @@ class BoxCover {
 class Cover {
  public:
   Cover(const OpenModel& model, const Chooser& choose, const PlaceWeights& place)
-      : samples_(model), shared_(samples_.sizes(), model.setup->machine), choose_(choose), place_(place) {}
+      : samples_(model),
+        shared_(samples_.sizes(), model.setup->machine,
+                [this](const Sizes& sizes) { return samples_.at(sizes).plan; }),
+        choose_(choose),
+        place_(place) {}
 
   std::vector<CoveredBox> run() {
     find_kernels(size_boxes(samples_.sizes()));
@@ -302,8 +306,7 @@ class Cover {
       const std::size_t step = (points.size() * boxes.size() + most - 1) / most;
       try {
         const Sizes& hint = points[grid.hint()];
-        shared_.find(hint, samples_.at(hint).plan,
-                     [&](const Sizes& sizes) { return samples_.at(sizes).plan; });
+        shared_.find(hint, samples_.at(hint).plan);
         for (std::size_t i = 0; i < points.size(); i += step) plans.push_back(samples_.at(points[i]).plan);
       } catch (const Error& error) {
         log_line(LogLevel::info, "export: {}", error.what());
@@ -355,8 +358,9 @@ class Cover {
     for (std::size_t i = 0; i < hint.size(); ++i) {
       Sizes moved = hint;
       moved[i] = box.low[i];
-      if (moved == hint || loss(moved, hint) <= greatest) continue;
-      greatest = loss(moved, hint);
+      const double lost = moved == hint ? 0 : loss(moved, hint);
+      if (lost <= greatest) continue;
+      greatest = lost;
       axis = i;
     }
     const std::int64_t step = samples_.sizes().symbols[axis].range.multiple;
@@ -374,16 +378,15 @@ class Cover {
     constexpr double most = 1.1;
     std::vector<SizeBox> all;
     for (const SizeBox& box : size_boxes(samples_.sizes())) {
-      std::vector<SizeBox> parts = {box};
+      std::vector<std::pair<SizeBox, double>> parts = {{box, corner_loss(box)}};
       while (parts.size() < most_parts) {
-        const auto slowest =
-            std::ranges::max_element(parts, {}, [&](const SizeBox& each) { return corner_loss(each); });
-        if (corner_loss(*slowest) < most) break;
-        const auto [first, second] = divided_by_time(*slowest, most);
-        *slowest = first;
-        parts.insert(slowest + 1, second);
+        const auto slowest = std::ranges::max_element(parts, {}, &std::pair<SizeBox, double>::second);
+        if (slowest->second < most) break;
+        const auto [first, second] = divided_by_time(slowest->first, most);
+        *slowest = {first, corner_loss(first)};
+        parts.insert(slowest + 1, {second, corner_loss(second)});
       }
-      all.insert(all.end(), parts.begin(), parts.end());
+      for (const auto& [part, lost] : parts) all.push_back(part);
     }
     return all;
   }

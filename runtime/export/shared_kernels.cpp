@@ -6,24 +6,10 @@
 #include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
 #include "runtime/variant_choice.h"
-#include "schedules/space.h"
 
 namespace sylvite {
-namespace {
-
-/// What the kernel of fixed sizes should take with the schedule of `open`; nullopt where there is no estimate.
-std::optional<double> seconds_of(const Kernel& fixed, const Kernel& open, const Machine& machine) {
-  const BoundSpace space = spaces_for(fixed, machine).front(), own = spaces_for(open, machine).front();
-  const bool is_alike =
-      space.cost && space.name == own.name && space.parameters.size() == own.heuristic.size();
-  return is_alike ? std::optional(space.cost(own.heuristic)) : std::nullopt;
-}
-
-}  // namespace
-
-void SharedKernels::find(const Sizes& sizes, const std::shared_ptr<const Plan>& plan,
-                         const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
-  const std::shared_ptr<const Plan> served = menu_.serve(model_, sizes, plan, machine_, lower);
+void SharedKernels::find(const Sizes& sizes, const std::shared_ptr<const Plan>& plan) {
+  const std::shared_ptr<const Plan> served = menu_.serve(model_, sizes, plan, machine_, lower_);
   for (const Kernel& kernel : served->kernels) {
     if (kernel.open == nullptr) continue;
     std::vector<Kernel>& known = made[skeleton(kernel)];
@@ -52,9 +38,9 @@ double SharedKernels::loss(const std::shared_ptr<const Plan>& plan,
     const Kernel& mine = own->kernels.at(number);
     const Kernel& theirs = others->kernels.at(static_cast<std::size_t>(others->launches.at(i).kernel));
     if (mine.open == nullptr || theirs.open == nullptr) continue;
-    const Kernel fixed = with_merged_axes(plan->kernels.at(number));
-    const std::optional<double> best = seconds_of(fixed, mine, machine_);
-    const std::optional<double> given = seconds_of(fixed, theirs, machine_);
+    const auto fixed = first_space(with_merged_axes(plan->kernels.at(number)), machine_);
+    const std::optional<double> best = seconds_with(fixed, first_space(mine, machine_));
+    const std::optional<double> given = seconds_with(fixed, first_space(theirs, machine_));
     if (!best || !given) continue;
     least += *best;
     seconds += *given;
