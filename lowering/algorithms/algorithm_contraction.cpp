@@ -110,8 +110,7 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const TensorType& type = builder.type(out);
   const Dims gradient = builder.type(node.inputs[0]).dims();
-  const SlidingWindow window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
-                             node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  const SlidingWindow window = window_of(node);
   const std::int64_t part = filter_gradient_part(gradient, node.attributes.integer("parts"));
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);  // part, tap, output, channel of the group
@@ -150,8 +149,7 @@ void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
 void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front(), x = node.inputs[1];
   const TensorType &type = builder.type(out), &pooled = builder.type(node.inputs[0]);
-  const SlidingWindow window{node.attributes.integers("kernel"), node.attributes.integers("strides"),
-                             node.attributes.integers("pads"), node.attributes.integers("dilations")};
+  const SlidingWindow window = window_of(node);
   // Where in its window each result was found.
   const std::vector<Var> pooled_vars = AlgorithmBuilder::vars_of(pooled);
   const Coordinates at = AlgorithmBuilder::coordinates_of(pooled);

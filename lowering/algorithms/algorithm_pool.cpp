@@ -23,11 +23,6 @@ using Halide::Func;
 using Halide::select;
 using Halide::Var;
 
-SlidingWindow window_of(const Node& node) {
-  return {node.attributes.integers("kernel"), node.attributes.integers("strides"),
-          node.attributes.integers("pads"), node.attributes.integers("dilations")};
-}
-
 /// What is folded: elements in their compute type, or the bits of bf16 as whole numbers in the same order.
 class PoolFold {
  public:
@@ -37,21 +32,20 @@ class PoolFold {
   /// The element at a place of the input, `is_inside` of it or not.
   [[nodiscard]] Expr element(const Coordinates& at, const Expr& is_inside) const {
     const Expr stored = builder_.read_stored(input_, at);
-    if (is_max_ && stored.type().is_bfloat())
-      return select(Halide::likely(is_inside), bf16_order_key(stored), start(stored.type()));
+    if (is_max_ && stored.type().is_bfloat()) {
+      const Expr key = bf16_order_key(stored);
+      return select(Halide::likely(is_inside), key, nothing(key.type()));
+    }
     const Expr x = builder_.read(input_, at);
-    return select(is_inside, x, start(x.type()));
+    return select(is_inside, x, nothing(x.type()));
   }
-  [[nodiscard]] Expr start(const Halide::Type& type) const {
-    if (!is_max_) return zero_of(type);
-    if (type.is_bfloat()) return Halide::Internal::make_const(Halide::Int(16), -0x7f81);  // of -infinity
-    return type.is_float() ? Halide::Internal::make_const(type, -std::numeric_limits<double>::infinity())
-                           : type.min();
-  }
-  /// Of what is folded, by the type of one element.
-  [[nodiscard]] Expr nothing(const Halide::Type& folded) const {
-    const bool by_bits = builder_.type(input_).dtype == DType::bf16 && folded.is_int();
-    return start(by_bits ? Halide::BFloat(16) : folded);
+  /// What changes no fold of elements of this type.
+  [[nodiscard]] Expr nothing(const Halide::Type& element) const {
+    using Halide::Internal::make_const;
+    if (!is_max_) return zero_of(element);
+    if (element.is_float()) return make_const(element, -std::numeric_limits<double>::infinity());
+    const bool by_bits = builder_.type(input_).dtype == DType::bf16;
+    return by_bits ? make_const(element, -0x7f81) : element.min();  // of -infinity
   }
   [[nodiscard]] Expr combine(const Expr& a, const Expr& b) const { return is_max_ ? nan_max(a, b) : a + b; }
 

@@ -6,6 +6,11 @@ namespace sylvite {
 
 using Halide::Expr;
 
+SlidingWindow window_of(const Node& node) {
+  return {node.attributes.integers("kernel"), node.attributes.integers("strides"),
+          node.attributes.integers("pads"), node.attributes.integers("dilations")};
+}
+
 Tap tap_at(const AlgorithmBuilder& builder, const SlidingWindow& window, const Coordinates& at,
            const Coordinates& taps, const Shape& input) {
   Tap result{{}, Halide::Internal::const_true()};

@@ -15,6 +15,8 @@ struct SlidingWindow {
   std::vector<std::int64_t> pads;
   std::vector<std::int64_t> dilations;
 };
+/// Of a node that has all of them as attributes.
+[[nodiscard]] SlidingWindow window_of(const Node& node);
 
 /// Where window tap `tap` of output element `at` reads, clamped into the input, and whether it was inside.
 struct Tap {
