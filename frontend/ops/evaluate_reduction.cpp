@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "frontend/ops/evaluate.h"
+#include "frontend/ops/top_k_ties.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
@@ -243,10 +244,10 @@ OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attribut
       const auto comes_before = [&](std::int64_t a, std::int64_t b) {
         return below(column[(largest ? b : a) * view.inner], column[(largest ? a : b) * view.inner]);
       };
-      if (ties == 3) {
+      if (ties == as_kth_value) {
         put_nth_as_torch(order, k - 1, comes_before);
-      } else if (ties != 0) {
-        put_first_by_library(order, k, ties == 1, comes_before);
+      } else if (ties != first_of_equals) {
+        put_first_by_library(order, k, ties == as_library, comes_before);
       } else {
         std::partial_sort(order.begin(), order.begin() + k, order.end(), [&](std::int64_t a, std::int64_t b) {
           return comes_before(a, b) || (a < b && !comes_before(b, a));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "frontend/ops/top_k_ties.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -130,10 +131,7 @@ void scan(TorchContext& c) {
   c.output(c.builder().add(op, {x}, {{"axis", std::int64_t{normalize_axis(given, x.rank())}}}));
 }
 
-/// As Op::top_k's.
-enum Ties : std::uint8_t { first_of_equals, as_library, as_library_unsorted, as_kth_value };
-
-std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, Ties ties = first_of_equals) {
+std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, TopKTies ties = first_of_equals) {
   Sym x = c.tensor("self");
   const std::int64_t given = c.integer("dim", -1);
   if (x.rank() == 0) return {x, c.builder().filled(DType::i64, {}, 0)};
@@ -141,9 +139,11 @@ std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, Ties 
   if (k < 0) k = x.dim(static_cast<int>(axis));
   const DType dtype = x.dtype();
   if (dtype == DType::boolean) x = cast(x, DType::u8);
-  std::vector<Sym> results = c.builder().add_all(
-      Op::top_k, {x},
-      {{"axis", axis}, {"k", k}, {"largest", std::int64_t{is_largest}}, {"ties", std::int64_t{ties}}});
+  std::vector<Sym> results = c.builder().add_all(Op::top_k, {x},
+                                                 {{"axis", axis},
+                                                  {"k", k},
+                                                  {"largest", std::int64_t{is_largest}},
+                                                  {"ties", static_cast<std::int64_t>(ties)}});
   results[0] = cast(results[0], dtype);
   return results;
 }
@@ -151,7 +151,7 @@ std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, Ties 
 void top_k(TorchContext& c) {
   const std::int64_t k = c.integer("k");
   if (k < 0) throw ModelError("k is {}", k);
-  const Ties ties = c.flag("sorted", true) ? as_library : as_library_unsorted;
+  const TopKTies ties = c.flag("sorted", true) ? as_library : as_library_unsorted;
   c.outputs(ordered(c, k, c.flag("largest", true), ties));
 }
 
@@ -167,7 +167,7 @@ void arg_sort(TorchContext& c) {
 }
 
 /// The k-th smallest and where it is. Without elements in the line there is none.
-std::vector<Sym> smallest(TorchContext& c, std::int64_t k, Ties ties) {
+std::vector<Sym> smallest(TorchContext& c, std::int64_t k, TopKTies ties) {
   const Sym x = c.tensor("self");
   const bool keepdims = c.flag("keepdim", false);
   std::vector<Sym> results = ordered(c, k, false, ties);

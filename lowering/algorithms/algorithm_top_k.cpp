@@ -165,8 +165,7 @@ void define_by_maxima(const TopKOrder& order, std::int64_t choices, bool has_str
   Expr key = cast(word, chosen >> 32);
   Expr index = cast<std::int32_t>(~cast<std::uint32_t>(chosen));
   if (follows_library(order)) {
-    const Expr is_needed = has_equals(best) ||
-                           (leaves_unsorted(order) ? is_partitioned(order) : Halide::Internal::const_false());
+    const Expr is_needed = has_equals(best) || is_left_unsorted(order);
     const Expr place = place_by_library(order, keys, is_needed);
     key = select(is_needed, cast(word, keys(order.at(place))), key);
     index = select(is_needed, place, index);
@@ -406,9 +405,9 @@ std::optional<Sorting> sorting_of(const TopKOrder& order) {
 void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const TopKOrder order{builder, node};
   const bool by_library = follows_library(order);
-  if (is_by_maxima(order) &&
-      !(by_library && leaves_unsorted(order) &&
-        Halide::Internal::is_const_one(Halide::Internal::simplify(is_partitioned(order))))) {
+  const bool is_unsorted =
+      by_library && Halide::Internal::is_const_one(Halide::Internal::simplify(is_left_unsorted(order)));
+  if (is_by_maxima(order) && !is_unsorted) {
     const std::int64_t one_more =
         by_library ? 1 : 0;  // of equal ones beyond the last it says whether there are any
     return define_by_maxima(order, order.type.shape.at(order.axis).known() + one_more, has_long_rows(order));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "frontend/ops/top_k_ties.h"
+
 // First elements of rows, of which equal ones come in the order that a C++ library's partial_sort, nth_element and sort leave
 // them in. A function that is compiled beside kernels (runtime/export/embed/first_places.h) does their steps: stage vN_places,
 // which Halide calls an extern one. It reads words (vN_words_steps, or the keys of maxima), and for each row whether it is
@@ -21,7 +23,6 @@ int way_of(const TopKOrder& order) {
   constexpr std::array ways = {1, 0, 2};
   return ways.at(static_cast<std::size_t>(order.node.attributes.integer("ties") - 1));
 }
-constexpr std::int64_t sorted_ties = 1, ties_of_torch = 3;
 
 /// Arguments of a stage whose first is the place along the axis, and then the other dims.
 std::vector<Expr> in_row(const TopKOrder& order, const Expr& place) {
@@ -46,16 +47,14 @@ Expr from_unsigned(const Expr& word, const Halide::Type& type, bool largest) {
 }
 
 bool follows_library(const TopKOrder& order) {
-  return order.node.attributes.integer("ties") != 0 && !DeviceMath::is_used();
+  return order.node.attributes.integer("ties") != first_of_equals && !DeviceMath::is_used();
 }
 
-bool leaves_unsorted(const TopKOrder& order) {
-  return order.node.attributes.integer("ties") > sorted_ties;
-}
-
-Expr is_partitioned(const TopKOrder& order) {
+Expr is_left_unsorted(const TopKOrder& order) {
   constexpr int of_heap = 64;
-  if (order.node.attributes.integer("ties") == ties_of_torch) return Halide::Internal::const_true();
+  const std::int64_t ties = order.node.attributes.integer("ties");
+  if (ties == as_library) return Halide::Internal::const_false();
+  if (ties == as_kth_value) return Halide::Internal::const_true();
   return cast<std::int64_t>(order.k) * of_heap > cast<std::int64_t>(order.count);
 }
 

@@ -60,11 +60,9 @@ struct TopKOrder {
 
 /// Are equal elements to be taken as a C++ library does it, and for this machine?
 [[nodiscard]] bool follows_library(const TopKOrder& order);
-/// And what is chosen left in its order, where that is none?
-[[nodiscard]] bool leaves_unsorted(const TopKOrder& order);
-
-/// Is a row partitioned, which leaves no order? It keeps the first ones in a heap where they are few.
-[[nodiscard]] Halide::Expr is_partitioned(const TopKOrder& order);
+/// And left where partitions put them, in no order? First ones are kept in a heap, and sorted, where they are few. REQUIRES
+/// follows_library.
+[[nodiscard]] Halide::Expr is_left_unsorted(const TopKOrder& order);
 
 /// The place that is the slot-th of its row, by the library's steps, in rows where `is_needed`: `words` has the axis innermost,
 /// then the other dims in order, and is unsigned, the first of the order the largest.
