@@ -4,7 +4,8 @@
 // Before: y [N, F, D', H', W'] = conv(x [N, C, D, H, W], W [F, C, k, ky, kx])
 // After:  frames [N*D, C, H, W] = reshape(transpose(x)); those that the window meets at each place of its depth
 //         stand side by side as channels, [N*D', k*C, H, W]; a 2-D convolution folds them, with W [F, k*C, ky, kx].
-// Pointwise work, concats and slices of channels between such convolutions are of planes, so that reshapes and transposes cancel.
+// Pointwise work, concats and slices of channels between such convolutions are of planes, so that reshapes and transposes
+// cancel.
 
 #include <algorithm>
 #include <map>

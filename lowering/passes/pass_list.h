@@ -32,7 +32,8 @@ namespace sylvite {
 /// The same graph in which convolutions over one or three dims are over two, as templates take them: a signal is an image of
 /// one line, and of a volume the frames that a window meets are channels of one image.
 /// (Grouped ones over three dims only where the window has one frame.) Pointwise work that reads such results, with
-/// numbers or channels beside them, is done on images, too, and so are slices and concats of their channels. `innermost`: volumes stay, as templates take them then.
+/// numbers or channels beside them, is done on images, too, and so are slices and concats of their channels. `innermost`:
+/// volumes stay, as templates take them then.
 [[nodiscard]] Graph convolve_planes(const Graph& graph, bool innermost);
 
 /// The same graph in which convolutions of volumes of few channels, by windows of one column, are of that many images.

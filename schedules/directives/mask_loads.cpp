@@ -35,12 +35,12 @@ class WithoutClamps : public IRMutator {
  protected:
   // What is inside first: of a clamp to both sides, the outer one is seen to change nothing once the inner one is gone.
   Expr visit(const Max* max) override {
-    const Expr a = mutate(max->a), b = mutate(max->b);
+    Expr a = mutate(max->a), b = mutate(max->b);
     if (is_known(a, b)) return a;
     return is_known(b, a) ? b : Max::make(a, b);
   }
   Expr visit(const Min* min) override {
-    const Expr a = mutate(min->a), b = mutate(min->b);
+    Expr a = mutate(min->a), b = mutate(min->b);
     if (is_known(b, a)) return a;
     return is_known(a, b) ? b : Min::make(a, b);
   }
