@@ -184,6 +184,28 @@ bool have_other_weights(const Kernel& first, const Kernel& second) {
          first.body.type(id) != second.body.type(second.body.inputs.at(number));
 }
 
+/// Is dim `i` of a value, counted from the last, read again and again for a longer result?
+bool is_broadcast(const Graph& body, ValueId value, ValueId result, std::size_t i) {
+  const Dims from = body.type(value).dims(), to = body.type(result).dims();
+  return from[from.size() - i] != to[to.size() - i];
+}
+
+/// Dims that differ are broadcast in both or in neither: a schedule knows which.
+bool broadcast_alike(const Graph& first, const Graph& second) {
+  for (std::size_t number = 0; number < first.nodes().size(); ++number) {
+    const Node& node = first.nodes()[number];
+    if (!has_trait(node.op, OpTrait::pointwise)) continue;
+    for (const ValueId input : node.inputs) {
+      const Dims one = first.type(input).dims(), other = second.type(input).dims();
+      for (std::size_t i = 1; i <= one.size(); ++i)
+        if (one[one.size() - i] != other[other.size() - i] &&
+            is_broadcast(first, input, node.outputs[0], i) != is_broadcast(second, input, node.outputs[0], i))
+          return false;
+    }
+  }
+  return true;
+}
+
 /// Some images of one pixel lie otherwise than larger ones.
 bool lies_alike(const Graph& open, const Graph& body) {
   for (std::size_t i = 0; i < body.values().size(); ++i) {
@@ -229,7 +251,9 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
     return generalizer.join(extents[0], extents[1], axis);
   });
   if (!body || generalizer.table().empty()) return std::nullopt;
-  if (!lies_alike(*body, first.body) || !lies_alike(*body, second.body)) return std::nullopt;
+  if (!lies_alike(*body, first.body) || !lies_alike(*body, second.body) ||
+      !broadcast_alike(first.body, second.body))
+    return std::nullopt;
   body->symbols.table = generalizer.table();
   Kernel open = make_kernel(*body, first.input_is_weight);
   return has_anchor_alike(open) ? std::optional(std::move(open)) : std::nullopt;

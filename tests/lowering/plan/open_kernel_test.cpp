@@ -56,6 +56,17 @@ TEST(OpenKernel, OtherDifferencesAreOtherKernels) {
   EXPECT_FALSE(generalize(product(20), merged(4, 5)));
 }
 
+TEST(OpenKernel, DimsAreBroadcastAtAllSizesOrAtNone) {
+  const auto compared = [](std::int64_t rows) {
+    Graph body;
+    const ValueId x = body.add_input("x", f32({rows, 8}));
+    const ValueId limits = body.add_input("limits", f32({11, 1}));
+    body.outputs = {body.add(Op::less, {limits, x})};
+    return make_kernel(body, {false, true});
+  };
+  EXPECT_FALSE(generalize(compared(11), compared(1)));
+}
+
 TEST(OpenKernel, CasesHaveTheTextOfTheKernelAndSizesOfTheirOwn) {
   const Kernel open = generalize(product(20), product(33)).value();
   const std::optional<Kernel> found = as_case(open, product(500));
