@@ -124,7 +124,7 @@ std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& 
 }
 
 void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTiling& tiling,
-                  const Machine& machine, std::vector<std::string> batch) {
+                  const Machine& machine, std::vector<std::string> batch, bool is_open) {
   writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
   writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.tile.panels);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.tile.rows);
@@ -134,7 +134,11 @@ void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTi
   if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
   tasks.insert(tasks.end(), batch.begin(), batch.end());
   writer.add("{}.reorder(v, q, i, t, g, {}).vectorize(v).unroll(q);", out, fmt::join(tasks, ", "));
-  if (machine.threads > 1) writer.parallelize(out, tasks);
+  if (machine.threads <= 1) return;
+  // Of more than two open dims in one loop, Halide's bounds take one for all of them.
+  const std::size_t inner = is_open ? std::min<std::size_t>(tasks.size(), 4) : tasks.size();
+  writer.parallelize(out, {tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(inner)});
+  for (std::size_t i = inner; i < tasks.size(); ++i) writer.add("{}.parallel({});", out, tasks[i]);
 }
 
 namespace {
