@@ -231,8 +231,8 @@ std::int64_t LoopNest::mask_inner(std::int64_t lanes) {
   Loop& inner = loops_[0];
   const std::string rest = fresh("o");
   const std::string lane = fresh("v");
-  writer_.add("{}.split({}, {}, {}, {}, TailStrategy::PredicateStores).vectorize({});", stage_, inner.name,
-              rest, lane, lanes, lane);
+  writer_.add("{}.split({}, {}, {}, {}, TailStrategy::Predicate).vectorize({});", stage_, inner.name, rest,
+              lane, lanes, lane);
   inner_.insert(inner_.begin(), lane);
   inner = {rest, inner.run.steps(lanes)};
   return lanes;

@@ -228,6 +228,14 @@ std::vector<OpenCase> image_cases() {
            "strides=[1,1]}\n"
            "  return %v0\n}\n",
        " in1", images},
+      {"groups_of_dense_images_and_a_line",
+       "graph kernel(%in0: f32[1,8,1,s1], %in1: f32[2,8,s0,s1], %in2: f32[8,4,3,3]) where "
+       "{s0: 2..@14, s1: 2..@14} {\n"
+       "  %v0: f32[2,8,s0,s1] = conv(%in1, %in2) {dilations=[1,1], groups=2, pads=[1,1,1,1], "
+       "strides=[1,1]}\n"
+       "  %v1: f32[2,8,s0,s1] = sub(%in0, %v0)\n  return %v1\n}\n",
+       " in2",
+       {{{"s0", 14}, {"s1", 14}}, {{"s0", 5}, {"s1", 3}}, {{"s0", 17}, {"s1", 21}}, {{"s0", 9}, {"s1", 32}}}},
       {"groups_of_dense_images",
        "graph kernel(%in0: f32[s0,16,s1,s2], %in1: f32[16,8,3,3]) where {s0: 1..@2, s1: 2..@14, s2: 2..@14} "
        "{\n"
@@ -461,6 +469,11 @@ std::vector<OpenCase> open_cases() {
        "  %v0: f32[s0,32,5,6]@c16 = max_pool(%in0) {dilations=[1,1], kernel=[3,3], "
        "pads=[1,1,1,1], strides=[2,2]}\n  return %v0\n}\n",
        "", few},
+      {"products_of_windows",
+       "graph kernel(%in0: f32[s1,3,s0,20,8], %in1: f32[s1,3,s0,8,36]) where {s0: 1..@9, s1: 1..@2} {\n"
+       "  %v0: f32[s1,3,s0,20,36] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       "",
+       {{{"s0", 9}, {"s1", 2}}, {{"s0", 1}, {"s1", 5}}, {{"s0", 12}, {"s1", 3}}}},
       {"blocks_to_planes",
        "graph kernel(%in0: f32[s0,32,9,11]@c16) where {s0: 2..15@3} {\n"
        "  %v0: f32[s0,32,9,11] = to_layout(%in0) {block=0}\n  return %v0\n}\n",
