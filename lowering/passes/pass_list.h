@@ -169,6 +169,10 @@ inline constexpr std::size_t most_concat_inputs = 32;
 /// change between convolutions and tokens. REQUIRES assign_layouts first.
 [[nodiscard]] Graph rows_of_blocks(const Graph& graph);
 
+/// The same graph in which gathers that repeat every element along dims of a dense value, as nearest neighbours of maps that grow by
+/// whole factors do, are one broadcast between reshapes. REQUIRES assign_layouts first: blocks are copied whole as it is.
+[[nodiscard]] Graph repeat_pixels(const Graph& graph);
+
 /// In the order in which they are applied.
 [[nodiscard]] std::span<const Pass<LoweringOptions>> lowering_passes();
 

@@ -116,7 +116,7 @@ Graph bits() {
 }
 
 /// What trains a convolution: the gradient of its filter, and sums over the pixels of a batch; groups of filters that are no
-/// weights. And work between reshapes.
+/// weights. And work between reshapes, and pixels that come twice.
 Graph gradients() {
   Graph graph;
   const ValueId image = graph.add_input("image", f32({1, 16, 6, 6})),
@@ -142,7 +142,10 @@ Graph gradients() {
       graph.add(Op::neg, {reshape(graph, graph.add(Op::tanh, {x}), {8, 1024})}),
       graph.add(Op::matmul,
                 {graph.add(Op::transpose, {reshape(graph, of, {4096, 2})}, {{"perm", Dims{1, 0}}}),
-                 reshape(graph, x, {4096, 2})})};
+                 reshape(graph, x, {4096, 2})}),
+      graph.add(Op::gather,
+                {image, graph.add_constant(Tensor::vector_i64({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}))},
+                {{"axis", std::int64_t{3}}})};
   return graph;
 }
 

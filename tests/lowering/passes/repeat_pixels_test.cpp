@@ -1,0 +1,55 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "frontend/graph/rewrite.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite {
+namespace {
+
+/// One gather for each pair of a dim and the places in it.
+Graph gathers(const Dims& dims, const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>>& each,
+              int block = 0) {
+  Graph graph;
+  ValueId x = graph.add_input("x", make_type(DType::f32, dims));
+  if (block != 0) x = graph.add(Op::to_layout, {x}, {{"block", std::int64_t{block}}});
+  for (const auto& [axis, places] : each) {
+    x = graph.add(Op::gather, {x, graph.add_constant(Tensor::vector_i64(places))}, {{"axis", axis}});
+    if (block != 0) graph.value(x).type.layout.channel_block = block;
+  }
+  graph.outputs = {x};
+  return graph;
+}
+
+TEST(RepeatPixels, DimsThatGrowByWholeFactorsAreOneBroadcast) {
+  for (const Graph& graph : {gathers({2, 3, 2, 3}, {{2, {0, 0, 1, 1}}, {3, {0, 0, 0, 1, 1, 1, 2, 2, 2}}}),
+                             gathers({2, 3}, {{0, {0, 0, 1, 1}}, {0, {0, 0, 1, 1, 2, 2, 3, 3}}}),
+                             gathers({1, 4}, {{0, {0, 0, 0}}})}) {
+    const Graph repeated = repeat_pixels(graph);
+    EXPECT_EQ(std::ranges::count(repeated.nodes(), Op::gather, &Node::op), 0);
+    EXPECT_EQ(std::ranges::count(repeated.nodes(), Op::broadcast_to, &Node::op), 1);
+    EXPECT_EQ(repeated.type(repeated.outputs[0]), graph.type(graph.outputs[0]));
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(repeated, inputs).at(0), interpret(graph, inputs).at(0));
+  }
+}
+
+TEST(RepeatPixels, AfterAnotherGatherTheRestIsABroadcast) {
+  const Graph graph = gathers({2, 3}, {{0, {1, 0}}, {1, {0, 0, 1, 1, 2, 2}}}),
+              repeated = repeat_pixels(graph);
+  EXPECT_EQ(std::ranges::count(repeated.nodes(), Op::gather, &Node::op), 1);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  expect_close(interpret(repeated, inputs).at(0), interpret(graph, inputs).at(0));
+}
+
+TEST(RepeatPixels, OthersStay) {
+  for (const Graph& graph : {gathers({2, 3}, {{1, {0, 0, 1, 2}}}), gathers({2, 3}, {{1, {0, 1, 2}}}),
+                             gathers({2, 2}, {{1, {0, 1, 0, 1}}}), gathers({2, 4}, {{1, {0, 1}}}),
+                             gathers({1, 8, 2, 2}, {{2, {0, 0, 1, 1}}}, 8)})
+    EXPECT_TRUE(same_structure(repeat_pixels(graph), graph));
+}
+
+}  // namespace
+}  // namespace sylvite
