@@ -182,7 +182,7 @@ Sym sum_of_taps(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size,
   return sum;
 }
 
-/// For the many neighbours of an antialiasing filter.
+/// For the many neighbours of an antialiasing filter on a short axis.
 Sym product_with_matrix(Sym x, int axis, const std::vector<std::vector<Tap>>& taps, const ResizeAxis& size) {
   std::vector<double> matrix(static_cast<std::size_t>(size.to * size.from), 0);
   for (std::size_t i = 0; i < taps.size(); ++i)
@@ -199,16 +199,23 @@ Sym product_with_matrix(Sym x, int axis, const std::vector<std::vector<Tap>>& ta
                  dims);
 }
 
+/// A pass over the results for each of their inputs, rather than a product over the whole axis, of which ten elements take about
+/// as long.
+bool takes_sums(std::size_t count, const ResizeAxis& size) {
+  constexpr std::size_t without_antialias = 4, most = 64, elements_of_pass = 10;
+  return count <= without_antialias ||
+         (count <= most && count * elements_of_pass <= static_cast<std::size_t>(size.from));
+}
+
 /// Sums are made in f32 or wider.
 Sym interpolate_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
-  constexpr std::size_t most_taps = 4;  // of linear and cubic interpolation
   const DType dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   const std::vector<std::vector<Tap>> taps = all_taps(rule, size);
   std::size_t count = 1;
   for (const std::vector<Tap>& each : taps) count = std::max(count, each.size());
   const Sym wide = cast(x, dtype);
-  const Sym y = count <= most_taps ? sum_of_taps(wide, axis, rule, size, count)
-                                   : product_with_matrix(wide, axis, taps, size);
+  const Sym y = takes_sums(count, size) ? sum_of_taps(wide, axis, rule, size, count)
+                                        : product_with_matrix(wide, axis, taps, size);
   return cast(is_float(x.dtype()) ? y : apply(Op::round, y), x.dtype());
 }
 

@@ -59,6 +59,25 @@ TEST(OnnxResize, OfNoImagesThereAreNone) {
   }
 }
 
+/// Sums of what a filter covers, not products with the whole axis.
+TEST(OnnxResize, FiltersOfLongAxesReadWhatTheyCover) {
+  onnx::ModelProto model = empty_model(19);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {160});
+  add_floats(graph, "scales", {1}, {0.25});
+  onnx::NodeProto& node = add_node(graph, "Resize", {"x", "", "scales"}, {"y"});
+  set_text(node, "mode", "linear");
+  set_integer(node, "antialias", 1);
+  add_output(graph, "y");
+  Tensor x(DType::f32, {160});
+  for (std::int64_t i = 0; i < 160; ++i)
+    x.set_double(i, i < 159 ? static_cast<double>(i) : std::numeric_limits<double>::infinity());
+  const Tensor y = interpret(import_onnx_bytes(model.SerializeAsString(), "", {}), {x}).at(0);
+  for (std::int64_t i = 1; i < 39; ++i)
+    EXPECT_NEAR(y.as_double(i), 4 * static_cast<double>(i) + 1.5, 1e-4) << i;
+  EXPECT_TRUE(std::isinf(y.as_double(39)));
+}
+
 TEST(OnnxResize, SpecialValuesReachTheirNeighboursOnly) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
