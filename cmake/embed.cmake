@@ -33,6 +33,7 @@ function(sylvite_embed_launcher target)
     add_library(sylvite_${file} OBJECT ${folder}/${file}.c)
     target_compile_options(sylvite_${file} PRIVATE -std=c11 -O2 -Wall -Wextra -Werror -fno-sanitize=all)
   endforeach()
+  target_compile_options(sylvite_first_places PRIVATE -O3 -mavx2)  # beside kernels, which need as much
   sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher> launcher_object runtime/embedded.h)
   sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher_arguments> launcher_arguments_object runtime/embedded.h)
   sylvite_embed(${target} $<TARGET_OBJECTS:sylvite_launcher_cuda> cuda_launcher_object runtime/embedded.h)

@@ -5,9 +5,9 @@
 
 #include "frontend/ops/top_k_ties.h"
 
-// First elements of rows, of which equal ones come in the order that a C++ library's partial_sort, nth_element and sort leave
-// them in. A function that is compiled beside kernels (runtime/export/embed/first_places.h) does their steps: stage vN_places,
-// which Halide calls an extern one. It reads words (vN_words_steps, or the keys of maxima), and for each row whether it is
+// First elements of rows, of which equal ones come in the order of their places, or in that in which a C++ library's partial_sort,
+// nth_element and sort leave them. A function that is compiled beside kernels (runtime/export/embed/first_places.h) chooses them:
+// stage vN_places, which Halide calls an extern one. It reads words (vN_words_steps, or the keys of maxima), and for each row whether it is
 // needed (vN_alike_steps).
 
 namespace sylvite {
@@ -20,8 +20,8 @@ using Halide::Var;
 
 /// Which way the function takes, as its header numbers them, by the node's `ties`.
 int way_of(const TopKOrder& order) {
-  constexpr std::array ways = {1, 0, 2};
-  return ways.at(static_cast<std::size_t>(order.node.attributes.integer("ties") - 1));
+  constexpr std::array ways = {3, 1, 0, 2};
+  return ways.at(static_cast<std::size_t>(order.node.attributes.integer("ties")));
 }
 
 /// Arguments of a stage whose first is the place along the axis, and then the other dims.
@@ -72,7 +72,7 @@ Expr place_by_library(const TopKOrder& order, const Func& words, const Expr& is_
   return Halide::clamp(places(in_row(order, axis)), 0, Halide::max(order.count - 1, 0));
 }
 
-void define_by_library(const TopKOrder& order) {
+void define_by_function(const TopKOrder& order) {
   const Var axis = order.vars[order.position];
   const Expr own = order.key(axis);
   const int bits = std::max(32, own.type().bits());

@@ -69,7 +69,7 @@ struct TopKOrder {
 [[nodiscard]] Halide::Expr place_by_library(const TopKOrder& order, const Halide::Func& words,
                                             const Halide::Expr& is_needed);
 
-/// All rows by the library's steps.
-void define_by_library(const TopKOrder& order);
+/// All rows by the function, which takes the library's steps where these are to be followed.
+void define_by_function(const TopKOrder& order);
 
 }  // namespace sylvite

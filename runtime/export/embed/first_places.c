@@ -7,13 +7,14 @@
 /* What is moved. */
 struct element {
   uint64_t word;
-  int64_t place;
+  uint32_t before; /* of equal words the one with the larger number comes first; 0 where the library's steps decide */
+  int32_t place;
 };
 
 enum { FEW = 16 }; /* so many are sorted by insertion */
 
 static int is_before(struct element a, struct element b) {
-  return a.word > b.word;
+  return a.word > b.word || (a.word == b.word && a.before > b.before);
 }
 
 static void swap(struct element* a, struct element* b) {
@@ -184,14 +185,82 @@ static void sort(struct element* row, int32_t count) {
 struct rows {
   const struct halide_buffer *words, *is_needed, *places;
   int32_t count, k, way;
-  struct element* scratch; /* of `count` elements */
+  struct element* scratch; /* of scratch_elements(rows) */
 };
 
-static void choose(const struct rows* rows, const char* words, int32_t* places) {
+/* In order of words and places: elements that come behind a limit are passed over many at a time. What is left is collected, and
+ * once there are enough, the first of it stay and the last of these is the next limit. As places rise, what equals the limit comes
+ * behind it. */
+
+enum { GLANCE = 16 }; /* elements at a time */
+
+static int32_t scratch_elements(const struct rows* rows) {
+  enum { MORE = 64 };
+  const int64_t enough = 3 * (int64_t)rows->k + MORE;
+  return rows->way != FIRST_PLACES_IN_ORDER || enough > rows->count ? rows->count + GLANCE : (int32_t)enough;
+}
+
+static struct element in_order(uint64_t word, int32_t place) {
+  return (struct element){word, ~(uint32_t)place, place};
+}
+
+/* Elements of words from `place` on that are above the limit, behind the `filled` ones of scratch, as long as there is room.
+ * Gives the place behind the last that was looked at. */
+#define DEFINE_COLLECT(name, word_type)                                                                    \
+  static int32_t name(const struct rows* rows, const word_type* words, int32_t place, word_type limit,     \
+                      int32_t* filled) {                                                                   \
+    struct element* row = rows->scratch;                                                                   \
+    const int32_t most = scratch_elements(rows) - GLANCE;                                                  \
+    int32_t count = *filled;                                                                               \
+    for (; place + GLANCE <= rows->count && count <= most; place += GLANCE) {                              \
+      word_type any = 0;                                                                                   \
+      for (int32_t i = 0; i < GLANCE; ++i) any |= (word_type) - (word_type)(words[place + i] > limit);     \
+      if (!any) continue;                                                                                  \
+      for (int32_t i = 0; i < GLANCE; ++i) {                                                               \
+        row[count] = in_order(words[place + i], place + i);                                                \
+        count += words[place + i] > limit;                                                                 \
+      }                                                                                                    \
+    }                                                                                                      \
+    for (; place < rows->count && place + GLANCE > rows->count && count <= most; ++place) {                \
+      row[count] = in_order(words[place], place);                                                          \
+      count += words[place] > limit;                                                                       \
+    }                                                                                                      \
+    *filled = count;                                                                                       \
+    return place;                                                                                          \
+  }
+DEFINE_COLLECT(collect_narrow, uint32_t)
+DEFINE_COLLECT(collect_wide, uint64_t)
+
+static void choose_in_order(const struct rows* rows, const char* words) {
+  struct element* row = rows->scratch;
+  const int is_wide = rows->words->type_bits == 64;
+  const int32_t k = rows->k, room = scratch_elements(rows) - GLANCE;
+  int32_t filled = room < rows->count ? room : rows->count;
+  for (int32_t i = 0; i < filled; ++i)
+    row[i] = in_order(is_wide ? ((const uint64_t*)words)[i] : ((const uint32_t*)words)[i], i);
+  for (int32_t place = filled;;) {
+    if (k < filled) select_nth(row, k - 1, filled);
+    filled = k;
+    if (place == rows->count) break;
+    const uint64_t limit = row[k - 1].word;
+    place = is_wide ? collect_wide(rows, (const uint64_t*)words, place, limit, &filled)
+                    : collect_narrow(rows, (const uint32_t*)words, place, (uint32_t)limit, &filled);
+  }
+  sort(row, k);
+}
+
+static void put_places(const struct rows* rows, int32_t* places) {
+  const struct halide_dimension along = rows->places->dim[0];
+  for (int32_t i = 0; i < along.extent && along.min + i < rows->k; ++i)
+    places[(int64_t)i * along.stride] = rows->scratch[along.min + i].place;
+}
+
+static void choose_by_library(const struct rows* rows, const char* words) {
   struct element* row = rows->scratch;
   const int is_wide = rows->words->type_bits == 64;
   for (int32_t i = 0; i < rows->count; ++i) {
     row[i].word = is_wide ? ((const uint64_t*)words)[i] : ((const uint32_t*)words)[i];
+    row[i].before = 0;
     row[i].place = i;
   }
   if (rows->way == FIRST_PLACES_OF_TORCH) {
@@ -202,16 +271,18 @@ static void choose(const struct rows* rows, const char* words, int32_t* places) 
     select_nth(row, rows->k - 1, rows->count);
     if (rows->way == FIRST_PLACES_SORTED) sort(row, rows->k - 1);
   }
-  const struct halide_dimension along = rows->places->dim[0];
-  for (int32_t i = 0; i < along.extent && along.min + i < rows->k; ++i)
-    places[(int64_t)i * along.stride] = (int32_t)row[along.min + i].place;
 }
 
 /* All rows whose coordinates beyond `dim` are those of the addresses. */
 static void choose_within(const struct rows* rows, int32_t dim, const char* words, const int32_t* is_needed,
                           int32_t* places) {
   if (dim == 0) {
-    if (*is_needed) choose(rows, words, places);
+    if (!*is_needed) return;
+    if (rows->way == FIRST_PLACES_IN_ORDER)
+      choose_in_order(rows, words);
+    else
+      choose_by_library(rows, words);
+    put_places(rows, places);
     return;
   }
   const struct halide_dimension of_words = rows->words->dim[dim], of_places = rows->places->dim[dim],
@@ -242,8 +313,8 @@ int sylvite_first_places(struct halide_buffer* words, struct halide_buffer* is_n
     return 0;
   }
   if (count < 1 || k < 1) return 0;
-  const struct rows rows = {
-      words, is_needed, places, count, k, way, malloc((size_t)count * sizeof(struct element))};
+  struct rows rows = {words, is_needed, places, count, k, way, NULL};
+  rows.scratch = malloc((size_t)scratch_elements(&rows) * sizeof(struct element));
   if (rows.scratch == NULL) return -1;
   choose_within(&rows, last, words->host, is_needed->host, places->host);
   free(rows.scratch);

@@ -109,15 +109,15 @@ TEST(Algorithm, ScansAndOrderings) {
     }
   }
   for (const std::int64_t largest : {0, 1}) {
-    nodes.push_back({Op::top_k, {0}, {{"axis", 1L}, {"k", 3L}, {"largest", largest}}});
-    nodes.push_back({Op::top_k, {0}, {{"axis", 0L}, {"k", 4L}, {"largest", largest}}});
+    nodes.push_back({Op::top_k, {0}, {{"axis", 1L}, {"k", 1L}, {"largest", largest}}});
+    nodes.push_back({Op::top_k, {0}, {{"axis", 0L}, {"k", 2L}, {"largest", largest}}});
   }
   check({f32({4, 6})}, nodes);
   check({of(DType::i64, {4, 6})}, nodes);
 }
 
 /// Ties keep the order of their indices, NaN is largest, and -0 is 0.
-TEST(Algorithm, FewOfManyAreOrderedByMaximaOrRanksAndManyByDigits) {
+TEST(Algorithm, FewOfManyAreOrderedByMaximaRanksOrAFunctionAndManyByDigits) {
   const auto check_order = [](const TensorType& type, std::int64_t axis, std::int64_t k,
                               const std::vector<Tensor>& values = {}) {
     for (const std::int64_t largest : {0, 1}) {
@@ -148,6 +148,13 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaOrRanksAndManyByDigits) {
   Tensor alike(DType::f32, {1100});
   for (std::int64_t i = 0; i < 1100; ++i) alike.set_double(i, numbers[static_cast<std::size_t>(i % 8)]);
   check_order(f32({1100}), 0, 12, {alike});
+  // Elements that come in order, all of which are kept for a while, and some that are alike.
+  for (const DType dtype : {DType::f32, DType::i64}) {
+    Tensor rising(dtype, {3, 2000});
+    for (std::int64_t i = 0; i < rising.size(); ++i)
+      rising.set_double(i, static_cast<double>(i < 4000 ? i : i * i % 61));
+    for (const std::int64_t k : {11, 50, 300}) check_order(of(dtype, {3, 2000}), 1, k, {rising});
+  }
 }
 
 /// Few kinds of numbers, so that most are equal to others: chosen by the steps of a heap, of partitions, with and without an
