@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <numbers>
+#include <span>
+#include <vector>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {
@@ -149,20 +153,40 @@ void mel_weight_matrix(ImportContext& c) {
 }
 
 /// The coordinates of non-zero elements, one column each; the input must be known.
+/// Places of elements that are not zero, in order.
+std::vector<std::int64_t> nonzero_places(const Tensor& x) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(x.size()));
+  const std::size_t count = with_storage(x.dtype(), [&](auto zero) {
+    const auto* values = static_cast<const decltype(zero)*>(x.data());
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      places[found] = static_cast<std::int64_t>(i);
+      found += convert_element<double>(values[i]) != 0 ? 1 : 0;
+    }
+    return found;
+  });
+  places.resize(count);
+  return places;
+}
+
 void non_zero(ImportContext& c) {
   const Tensor x = c.constant(0);
-  const Dims strides = dense_strides(x.dims());
-  std::vector<std::int64_t> found;
-  for (std::int64_t i = 0; i < x.size(); ++i)
-    if (x.as_double(i) != 0) found.push_back(i);
-  const auto count = static_cast<std::int64_t>(found.size());
-  const TensorType type = make_type(DType::i64, {static_cast<std::int64_t>(strides.size()), count});
+  std::vector<std::int64_t> places = nonzero_places(x);
+  const auto count = static_cast<std::int64_t>(places.size());
+  const auto rank = static_cast<std::int64_t>(x.dims().size());
+  const TensorType type = make_type(DType::i64, {rank, count});
   c.builder().charge(type.byte_size(), type.element_count());
   Tensor result(type.dtype, type.dims());
-  for (std::size_t axis = 0; axis < strides.size(); ++axis) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t coordinate = found[static_cast<std::size_t>(i)] / strides[axis] % x.dims()[axis];
-      result.set_int64(static_cast<std::int64_t>(axis) * count + i, coordinate);
+  const std::span<std::int64_t> coordinates = result.mutable_view<std::int64_t>();
+  for (std::int64_t axis = rank - 1; axis >= 0; --axis) {
+    const auto extent = static_cast<std::uint64_t>(x.dims()[static_cast<std::size_t>(axis)]);
+    const std::span<std::int64_t> row =
+        coordinates.subspan(static_cast<std::size_t>(axis * count), places.size());
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const std::uint64_t place = static_cast<std::uint64_t>(places[i]),
+                          above = axis == 0 ? 0 : place / extent;
+      row[i] = static_cast<std::int64_t>(place - above * extent);
+      places[i] = static_cast<std::int64_t>(above);
     }
   }
   c.output(c.builder().constant(result));

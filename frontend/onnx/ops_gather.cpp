@@ -120,10 +120,11 @@ void compress(ImportContext& c) {
   const bool is_flat = !c.has_attribute("axis");
   if (is_flat) x = reshape(x, {x.size()});
   const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), x.rank());
-  const std::vector<std::int64_t> condition = c.constant_integers(1);
+  const Tensor condition = c.constant(1);
+  const std::int64_t count = std::min(condition.size(), x.dim(axis));
   std::vector<std::int64_t> selected;
-  for (std::size_t i = 0; i < condition.size() && static_cast<std::int64_t>(i) < x.dim(axis); ++i)
-    if (condition[i] != 0) selected.push_back(static_cast<std::int64_t>(i));
+  for (std::int64_t i = 0; i < count; ++i)
+    if (condition.as_int64(i) != 0) selected.push_back(i);
   c.output(gather(x, c.builder().integers(selected), axis));
 }
 

@@ -7,8 +7,11 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
+#include "frontend/onnx/known_regions.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/values/storage.h"
 
@@ -17,8 +20,7 @@ namespace {
 
 /// Corners of a box, the smaller first.
 struct Box {
-  double y1, x1, y2, x2;
-  [[nodiscard]] double area() const { return (y2 - y1) * (x2 - x1); }
+  double y1, x1, y2, x2, area;
 };
 
 Box box_of(std::span<const float, 4> numbers, bool is_center) {
@@ -26,8 +28,11 @@ Box box_of(std::span<const float, 4> numbers, bool is_center) {
   const double b = numbers[1];
   const double c = numbers[2];
   const double d = numbers[3];
-  if (is_center) return {b - d / 2, a - c / 2, b + d / 2, a + c / 2};  // x, y, width, height
-  return {std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d)};
+  const auto box = [](double y1, double x1, double y2, double x2) {
+    return Box{y1, x1, y2, x2, (y2 - y1) * (x2 - x1)};
+  };
+  if (is_center) return box(b - d / 2, a - c / 2, b + d / 2, a + c / 2);  // x, y, width, height
+  return box(std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d));
 }
 
 bool overlaps(const Box& a, const Box& b, double threshold) {
@@ -35,7 +40,7 @@ bool overlaps(const Box& a, const Box& b, double threshold) {
   const double width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
   if (height <= 0 || width <= 0) return false;
   const double shared = height * width;
-  const double joined = a.area() + b.area() - shared;
+  const double joined = a.area + b.area - shared;
   return joined > 0 && shared / joined > threshold;
 }
 
@@ -44,35 +49,59 @@ struct BoxRule {
   std::int64_t most;
   double overlap, least_score;
   bool is_center;
+};
 
-  /// Of one batch and class: the boxes kept, best first. `boxes` has four numbers for each score. Few of many are kept as a
-  /// rule, so that a heap gives the next best instead of a sort.
-  [[nodiscard]] std::vector<std::int64_t> keep_best(GraphBuilder& builder, std::span<const float> boxes,
-                                                    std::span<const float> scores) const {
-    std::vector<std::int64_t> left;
-    for (std::size_t i = 0; i < scores.size(); ++i)
-      if (static_cast<double>(scores[i]) > least_score) left.push_back(static_cast<std::int64_t>(i));
-    const auto is_worse = [&](std::int64_t a, std::int64_t b) {
-      const float first = scores[static_cast<std::size_t>(a)];
-      const float second = scores[static_cast<std::size_t>(b)];
-      return first != second ? first < second : a > b;
-    };
-    std::make_heap(left.begin(), left.end(), is_worse);
-    std::vector<std::int64_t> kept;
-    std::vector<Box> kept_boxes;
-    while (!left.empty() && static_cast<std::int64_t>(kept.size()) < most) {
-      std::pop_heap(left.begin(), left.end(), is_worse);
-      const std::int64_t candidate = left.back();
-      left.pop_back();
-      builder.charge(0, 16 * static_cast<std::int64_t>(kept.size()));
-      const Box box = box_of(boxes.subspan(static_cast<std::size_t>(candidate) * 4).first<4>(), is_center);
-      if (std::ranges::any_of(kept_boxes, [&](const Box& better) { return overlaps(box, better, overlap); }))
-        continue;
-      kept.push_back(candidate);
-      kept_boxes.push_back(box);
-    }
-    return kept;
+/// A box that is left, ahead of others with better scores, or with lower numbers where scores are equal.
+struct Candidate {
+  float score;
+  std::int32_t box;
+  bool operator<(const Candidate& other) const {
+    return score != other.score ? score < other.score : box > other.box;
   }
+};
+
+/// The boxes kept, class by class. The memory of one serves the next.
+class BestBoxes {
+ public:
+  BestBoxes(GraphBuilder& builder, const BoxRule& rule, std::size_t count)
+      : builder_(builder), rule_(rule), left_(count) {}
+
+  /// Of one batch and class, best first. `boxes` has four numbers for each score. Few of many are kept as a rule, so that a heap
+  /// gives the next best instead of a sort.
+  const std::vector<std::int64_t>& keep(std::span<const float> boxes, std::span<const float> scores) {
+    kept_.clear();
+    kept_boxes_.clear();
+    auto end = left_.begin() + static_cast<std::ptrdiff_t>(find_left(scores));
+    std::make_heap(left_.begin(), end);
+    while (end != left_.begin() && static_cast<std::int64_t>(kept_.size()) < rule_.most) {
+      std::pop_heap(left_.begin(), end);
+      const auto candidate = static_cast<std::size_t>((--end)->box);
+      builder_.charge(0, 16 * static_cast<std::int64_t>(kept_.size()));
+      const Box box = box_of(boxes.subspan(candidate * 4).first<4>(), rule_.is_center);
+      if (std::ranges::any_of(kept_boxes_,
+                              [&](const Box& better) { return overlaps(box, better, rule_.overlap); }))
+        continue;
+      kept_.push_back(static_cast<std::int64_t>(candidate));
+      kept_boxes_.push_back(box);
+    }
+    return kept_;
+  }
+
+ private:
+  std::size_t find_left(std::span<const float> scores) {
+    std::size_t found = 0;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+      left_[found] = {scores[i], static_cast<std::int32_t>(i)};
+      found += static_cast<double>(scores[i]) > rule_.least_score ? 1 : 0;
+    }
+    return found;
+  }
+
+  GraphBuilder& builder_;
+  const BoxRule& rule_;
+  std::vector<Candidate> left_;
+  std::vector<std::int64_t> kept_;
+  std::vector<Box> kept_boxes_;
 };
 
 void non_max_suppression(ImportContext& c) {
@@ -92,14 +121,15 @@ void non_max_suppression(ImportContext& c) {
                      c.has_input(4) ? c.constant_real(4) : -std::numeric_limits<double>::infinity(),
                      c.integer("center_point_box", 0) != 0};
   const auto count = static_cast<std::size_t>(box_dims[1]);
+  if (box_dims[1] > std::numeric_limits<std::int32_t>::max()) throw UnsupportedError("{} boxes", box_dims[1]);
+  BestBoxes best(c.builder(), rule, count);
   std::vector<std::int64_t> selected;
   for (std::int64_t batch = 0; batch < box_dims[0]; ++batch) {
     const auto own_boxes =
         boxes.view<float>().subspan(static_cast<std::size_t>(batch) * count * 4, count * 4);
     for (std::int64_t kind = 0; kind < score_dims[1]; ++kind) {
       const auto row = static_cast<std::size_t>(batch * score_dims[1] + kind);
-      for (const std::int64_t box :
-           rule.keep_best(c.builder(), own_boxes, scores.view<float>().subspan(row * count, count)))
+      for (const std::int64_t box : best.keep(own_boxes, scores.view<float>().subspan(row * count, count)))
         selected.insert(selected.end(), {batch, kind, box});
     }
   }
@@ -117,6 +147,8 @@ class Slices {
     inner_ = outer_ * extent_ == 0 ? 0 : x.size() / (outer_ * extent_);
   }
   [[nodiscard]] std::int64_t count() const { return extent_; }
+  [[nodiscard]] bool are_elements() const { return outer_ == 1 && inner_ == 1; }
+  [[nodiscard]] C element(std::int64_t number) const { return values_[static_cast<std::size_t>(number)]; }
   /// Negative, zero or positive as slice a stands before, equals, or follows slice b.
   [[nodiscard]] int compare(std::int64_t a, std::int64_t b) const {
     for (std::int64_t outer = 0; outer < outer_; ++outer) {
@@ -142,12 +174,28 @@ struct UniqueSlices {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
+/// The numbers of slices in order, of equal ones the first one first. Those of one element are moved beside their numbers.
 template <typename C>
-UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
+std::vector<std::int64_t> order_of(const Slices<C>& slices) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count()));
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
+  if (!slices.are_elements()) {
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
+    return order;
+  }
+  std::vector<std::pair<C, std::int64_t>> elements;
+  elements.reserve(order.size());
+  for (const std::int64_t number : order) elements.emplace_back(slices.element(number), number);
+  std::stable_sort(elements.begin(), elements.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = elements[i].second;
+  return order;
+}
+
+template <typename C>
+UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
+  const std::vector<std::int64_t> order = order_of(slices);
   std::vector<std::size_t> begins;  // of groups of equal slices in `order`
   for (std::size_t i = 0; i < order.size(); ++i)
     if (i == 0 || slices.compare(order[begins.back()], order[i]) != 0) begins.push_back(i);
@@ -238,12 +286,6 @@ Sym pixels_of(Sym image, Sym batch, Sym row, Sym column) {
   return image.builder().add(Op::gather_nd, {image, index});
 }
 
-struct RoiSettings {
-  std::int64_t height, width;
-  double scale;
-  bool is_half_pixel, takes_largest;
-};
-
 /// Bilinear samples of the regions, folded into bins: [regions, channels, height, width].
 Sym align_regions(Sym x, Sym rois, Sym batch, const RoiSettings& s, std::int64_t rows, std::int64_t columns) {
   const std::int64_t regions = rois.dim(0);
@@ -279,18 +321,25 @@ Sym align_regions(Sym x, Sym rois, Sym batch, const RoiSettings& s, std::int64_t
 /// sampling_ratio 0 takes as many samples as a bin has pixels, so the regions must be known.
 Sym align_adaptively(ImportContext& c, Sym x, Sym rois, Sym batch, const RoiSettings& s) {
   const std::vector<double> corners = c.constant_reals(1);
+  std::int64_t samples = 0;
+  std::vector<std::array<std::int64_t, 2>> of_regions;
+  for (std::size_t i = 0; i < corners.size(); i += 4) {
+    of_regions.push_back({adaptive_samples(corners[i + 1], corners[i + 3], s.height, s),
+                          adaptive_samples(corners[i], corners[i + 2], s.width, s)});
+    samples += of_regions.back()[0] * of_regions.back()[1];
+  }
+  if (x.is_constant() && x.size() > 0 && batch.is_constant() && x.dtype() == DType::f32 &&
+      rois.dtype() == DType::f32) {
+    const std::int64_t bins = checked_product({s.height, s.width, x.dim(1)}, "bins");
+    c.builder().charge(checked_product({bins, rois.dim(0), 4}, "bins"),
+                       4 * checked_product({samples, bins}, "samples"));
+    return c.builder().constant(align_known_regions(x.constant(), rois.constant(), batch.constant(), s));
+  }
   std::vector<Sym> results;
   for (std::int64_t i = 0; i < rois.dim(0); ++i) {
-    const auto at = static_cast<std::size_t>(i) * 4;
-    const auto samples = [&](std::size_t low, std::size_t high, std::int64_t bins) {
-      double length = (corners[at + high] - corners[at + low]) * s.scale;
-      if (!s.is_half_pixel) length = std::max(length, 1.0);
-      const double count = std::ceil(length / static_cast<double>(bins));
-      if (!(count <= 4096)) throw ModelError("region {} takes {} samples a bin", i, count);
-      return std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
-    };
-    results.push_back(align_regions(x, slice(rois, 0, i, i + 1), slice(batch, 0, i, i + 1), s,
-                                    samples(1, 3, s.height), samples(0, 2, s.width)));
+    const auto& [rows, columns] = of_regions[static_cast<std::size_t>(i)];
+    results.push_back(
+        align_regions(x, slice(rois, 0, i, i + 1), slice(batch, 0, i, i + 1), s, rows, columns));
   }
   if (results.empty()) return c.builder().filled(x.dtype(), {0, x.dim(1), s.height, s.width}, 0);
   return concat(results, 0);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <onnx-ml.pb.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/verifier.h"
@@ -143,6 +145,57 @@ TEST(HostPart, TextsThatARunChoosesAreNumbersUntilTheEnd) {
   const std::vector<HostValue> outputs = interpret(imported_model, {x});
   EXPECT_THAT(outputs.at(0).strings().values, ElementsAre("yes", "no", "yes"));
   EXPECT_THAT(outputs.at(1).strings().values, ElementsAre("yes", "no", "yes", "yes", "no", "yes"));
+}
+
+/// Regions of which one lies outside, and one has no area; of two images of three channels.
+onnx::ModelProto regions_model(const std::string& mode, const std::string& coordinates, bool are_known) {
+  const std::vector<float> corners = {0, 0, 9, 7, -3, 2, 4.5F, 30, 6, 6, 6, 6, 20, 20, 30, 31, 1, 0.5F, 2, 8};
+  onnx::ModelProto model = empty_model(16);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 3, 8, 10});
+  if (are_known)
+    add_floats(graph, "regions", {5, 4}, corners);
+  else
+    add_input(graph, "regions", {5, 4});
+  add_integers(graph, "batch", {0, 1, 1, 0, 0});
+  onnx::NodeProto& node = add_node(graph, "RoiAlign", {"x", "regions", "batch"}, {"y"});
+  set_text(node, "mode", mode);
+  set_text(node, "coordinate_transformation_mode", coordinates);
+  set_integer(node, "output_height", 2);
+  set_integer(node, "output_width", 3);
+  add_output(graph, "y");
+  return model;
+}
+
+TEST(HostPart, RegionsOfARunAreAlignedAsKnownOnesAre) {
+  const std::vector<float> corners = {0, 0, 9, 7, -3, 2, 4.5F, 30, 6, 6, 6, 6, 20, 20, 30, 31, 1, 0.5F, 2, 8};
+  Tensor x(DType::f32, {2, 3, 8, 10});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * i % 61) / 61 - 0.5);
+  for (const char* mode : {"avg", "max"}) {
+    for (const char* coordinates : {"half_pixel", "output_half_pixel"}) {
+      const ImportedModel known = imported(regions_model(mode, coordinates, true));
+      const ImportedModel given = imported(regions_model(mode, coordinates, false));
+      ASSERT_NE(given.host, nullptr);
+      const Tensor wanted = interpret(known.graph, {x}).at(0);
+      const std::vector<HostValue> made = interpret(given, {x, Tensor::of(DType::f32, {5, 4}, corners)});
+      const Tensor actual = made.at(0).tensor();
+      ASSERT_EQ(actual.dims(), wanted.dims());
+      for (std::int64_t i = 0; i < wanted.size(); ++i)
+        EXPECT_NEAR(actual.as_double(i), wanted.as_double(i), 1e-6) << mode << " " << coordinates << " " << i;
+    }
+  }
+}
+
+TEST(HostPart, PlacesOfElementsThatAreNotZeroAreInOrder) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 2, 3});
+  add_output(graph, "y");
+  add_node(graph, "NonZero", {"x"}, {"y"});
+  const Tensor x =
+      Tensor::of(DType::f32, {2, 2, 3}, std::vector<float>{0, 1, 0, 0, 0, -2, NAN, 0, 0, 0, 0, 3});
+  const std::vector<HostValue> made = interpret(imported(model), {x});
+  EXPECT_THAT(made.at(0).tensor().to_int64s(), ElementsAre(0, 0, 1, 1, 0, 1, 0, 1, 1, 2, 0, 2));
 }
 
 }  // namespace
