@@ -95,27 +95,29 @@ Expr with_sign_of(const Expr& value, const Expr& sign) {
   return Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(value) | bit);
 }
 
-/// 2^n for n in [-126, 127].
-Expr power_of_two(const Expr& n) {
-  return Halide::reinterpret<float>((n + 127) << 23);
-}
-
+/// x = n*log(2) + f, |f| <= log(2)/2. The sum of x / log(2) with a number that has no place for a fraction has n in its low bits.
 struct ReducedExponent {
-  Expr n;  ///< i32
-  Expr f;  ///< |f| <= log(2)/2, x = n*log(2) + f
+  Expr bits;  ///< u32, whose low bits are n and a bias
+  Expr f;
 };
 
-/// x clamped to where exp neither underflows to zero nor overflows for good.
-ReducedExponent reduce_exponent(const Expr& x) {
-  const Expr clamped = Halide::clamp(x, -104.0F, 89.0F);
-  const Expr n = Halide::floor(clamped * 1.44269504F + 0.5F);
-  return {cast<int>(n), (clamped - n * 0.693359375F) + n * 2.12194440e-4F};
+ReducedExponent reduce_exponent(const Expr& x, int bias) {
+  const float rounder = 12582912.0F + static_cast<float>(bias);  // 1.5 2^23
+  const Expr rounded = x * 1.44269504F + rounder;
+  const Expr n = strict_sub(rounded, Expr(rounder));
+  return {Halide::reinterpret<std::uint32_t>(rounded), (x - n * 0.693359375F) + n * 2.12194440e-4F};
 }
 
-/// exp(f) - 1 for |f| <= log(2)/2.
-Expr small_expm1(const Expr& f) {
-  const Expr tail = polynomial(f, {1.0F / 5040, 1.0F / 720, 1.0F / 120, 1.0F / 24, 1.0F / 6, 0.5F});
-  return tail * f * f + f;
+constexpr int bias_of_exponents = 127;
+
+/// 2^n of low bits that are n + 127 in [1, 254].
+Expr power_of_two(const Expr& bits) {
+  return Halide::reinterpret<float>(bits << 23);
+}
+
+/// exp(f) for |f| <= log(2)/2: our minimax fit of what is beyond 1 + f, relative error 3e-9 before rounding.
+Expr small_exp(const Expr& f) {
+  return polynomial(f, {0.00138145511F, 0.00836873986F, 0.041668389F, 0.166665211F, 0.49999994F, 1.0F, 1.0F});
 }
 
 /// Where exp and division are exact or cheap: f64, and a GPU's own functions.
@@ -271,19 +273,20 @@ bool DeviceMath::is_used() {
 Expr math_exp(const Expr& x) {
   if (is_f64(x)) return libm("exp", x);
   if (device_math_scopes > 0) return device_exp(x);
-  const ReducedExponent reduced = reduce_exponent(x);
-  const Expr value = small_expm1(reduced.f) + 1.0F;
+  // Up to where it neither underflows to zero nor overflows for good.
+  const ReducedExponent reduced = reduce_exponent(Halide::clamp(x, -104.0F, 89.0F), 2 * bias_of_exponents);
   // 2^n in two factors: overflow gives infinity and underflow a subnormal, as they should.
-  const Expr half = reduced.n >> 1;
-  const Expr scaled = strict_mul(strict_mul(value, power_of_two(half)), power_of_two(reduced.n - half));
+  const Expr half = reduced.bits >> 1;
+  const Expr scaled =
+      strict_mul(strict_mul(small_exp(reduced.f), power_of_two(half)), power_of_two(reduced.bits - half));
   return keep_nan(x, scaled);
 }
 
 Expr math_exp_up_to_zero(const Expr& x) {
   if (is_f64(x) || device_math_scopes > 0) return math_exp(x);
   constexpr float least = -87.0F;  // exp of it is normal still
-  const ReducedExponent reduced = reduce_exponent(Halide::max(x, least));
-  const Expr value = strict_mul(small_expm1(reduced.f) + 1.0F, power_of_two(reduced.n));
+  const ReducedExponent reduced = reduce_exponent(Halide::max(x, least), bias_of_exponents);
+  const Expr value = strict_mul(small_exp(reduced.f), power_of_two(reduced.bits));
   return keep_nan(x, select(strict_less(x, Expr(least)), Expr(0.0F), value));
 }
 
@@ -391,8 +394,8 @@ Expr math_tanh(const Expr& x) {
   const Expr tail = polynomial(
       s, {-5.70498872745e-3F, 2.06390887954e-2F, -5.37397155531e-2F, 1.33314422036e-1F, -3.33332819422e-1F});
   const Expr small = tail * s * size + size;
-  const ReducedExponent reduced = reduce_exponent(size * 2.0F);
-  const Expr power = (small_expm1(reduced.f) + 1.0F) * power_of_two(reduced.n);
+  const ReducedExponent reduced = reduce_exponent(size * 2.0F, bias_of_exponents);
+  const Expr power = small_exp(reduced.f) * power_of_two(reduced.bits);
   const Expr large = 1.0F - 2.0F / (power + 1.0F);
   return keep_nan(x, with_sign_of(select(size < 0.625F, small, large), x));
 }
