@@ -21,6 +21,7 @@ Dims joined(Dims first, const Dims& rest) {
 /// i * stride + k of the full result, which is number i + tap of its phase.
 struct PhasedAxis {
   std::int64_t stride, dilation;
+  std::int64_t width;  ///< of the window, with what dilation leaves out where there are strides
   std::int64_t taps, phases;
   std::int64_t start, length;  ///< of the result in the full one
   std::int64_t extent;         ///< of x
@@ -43,9 +44,9 @@ std::vector<PhasedAxis> phased_axes(Sym x, Sym& w, const TransposedWindow& windo
     axis.dilation = axis.stride == 1 ? window.dilations[i] : 1;
     axis.extent = spatial[i];
     const std::int64_t reach = (kernel[i] - 1) * window.dilations[i] + 1;
-    const std::int64_t width = axis.stride == 1 ? kernel[i] : reach;
-    axis.phases = std::min(axis.stride, width);
-    axis.taps = ceil_div(width, std::max<std::int64_t>(axis.phases, 1));
+    axis.width = axis.stride == 1 ? kernel[i] : reach;
+    axis.phases = std::min(axis.stride, axis.width);
+    axis.taps = ceil_div(axis.width, std::max<std::int64_t>(axis.phases, 1));
     axis.start = window.begin[i];
     axis.length =
         (axis.extent - 1) * axis.stride + reach + window.output_padding[i] - window.begin[i] - window.end[i];
@@ -53,7 +54,7 @@ std::vector<PhasedAxis> phased_axes(Sym x, Sym& w, const TransposedWindow& windo
       throw ModelError("a transposed convolution of {} elements by a window of {} has {} results",
                        axis.extent, kernel[i], axis.length);
     interior.push_back(axis.stride == 1 ? 0 : window.dilations[i] - 1);
-    high.push_back(axis.taps * axis.phases - width);
+    high.push_back(axis.taps * axis.phases - axis.width);
     axes.push_back(axis);
   }
   w = pad(w, Dims(high.size(), 0), high, 0, interior);
@@ -153,6 +154,53 @@ Sym without_what_is_left_out(Sym x, Dims& low, Dims& high) {
   return x;
 }
 
+/// A convolution whose results are the phases of a transposed one, [phases... channels].
+struct PhasedConv {
+  Sym x, w, bias;
+  Dims low, high, dilations;
+  std::int64_t groups;
+};
+
+Sym conv_of(PhasedConv c) {
+  const Sym x = without_what_is_left_out(c.x, c.low, c.high);
+  std::vector<Sym> inputs{x, c.w};
+  if (c.bias) inputs.push_back(c.bias);
+  return conv(inputs, {{"strides", Dims(c.low.size(), 1)},
+                       {"pads", joined(c.low, c.high)},
+                       {"dilations", c.dilations},
+                       {"groups", c.groups}});
+}
+
+/// Few channels fill no vector, and windows of 3x3 are done in fewer products than they have taps.
+bool gains_by_phases(const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+  constexpr std::int64_t least_channels = 8;
+  const bool is_square = axes.size() == 2 && axes[0].taps == 3 && axes[1].taps == 3;
+  return channels >= least_channels && !is_square;
+}
+
+/// Phases from `axis` on apart where the last of them have a tap less than the others, which is the first of their filters: zeros.
+/// There are `outer` phases of the axes before, of which more than one stay together.
+Sym conv_by_phases(const PhasedConv& c, const std::vector<PhasedAxis>& axes, std::size_t axis,
+                   std::int64_t outer) {
+  if (axis == axes.size() || outer > 1) return conv_of(c);
+  const PhasedAxis& own = axes[axis];
+  const std::int64_t whole = own.phases - (own.taps * own.phases - own.width);
+  if (own.taps == 1 || whole == own.phases) return conv_by_phases(c, axes, axis + 1, own.phases);
+  const std::int64_t cut = c.w.dim(0) / own.phases * whole;
+  const auto part = [&](std::int64_t begin, std::int64_t end) {
+    PhasedConv some = c;
+    some.w = slice(c.w, 0, begin, end);
+    if (c.bias) some.bias = slice(c.bias, 0, begin, end);
+    return some;
+  };
+  PhasedConv rest = part(cut, c.w.dim(0));
+  rest.w = slice(rest.w, static_cast<int>(axis) + 2, 1, own.taps);
+  rest.low[axis] -= own.dilation;
+  return concat({conv_by_phases(part(0, cut), axes, axis + 1, whole),
+                 conv_by_phases(rest, axes, axis + 1, own.phases - whole)},
+                1);
+}
+
 }  // namespace
 
 Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std::int64_t groups) {
@@ -173,19 +221,18 @@ Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std:
     high.push_back(axis.behind());
     dilations.push_back(axis.dilation);
   }
-  x = without_what_is_left_out(x, low, high);
   // Each phase has groups of its own.
   const std::int64_t copies = groups == 1 ? 1 : phases;
   if (copies > 1) x = concat(std::vector<Sym>(static_cast<std::size_t>(copies), x), 1);
-  std::vector<Sym> inputs{x, phased_filters(w, axes, groups)};
+  Sym each_bias;
   // Where every result is some phase's, the convolution adds the bias, once for each phase.
   if (bias && !has_gaps)
-    inputs.push_back(phases == 1 ? bias
-                                 : concat(std::vector<Sym>(static_cast<std::size_t>(phases), bias), 0));
-  const Sym y = conv(inputs, {{"strides", Dims(axes.size(), 1)},
-                              {"pads", joined(low, high)},
-                              {"dilations", dilations},
-                              {"groups", groups * copies}});
+    each_bias = phases == 1 ? bias : concat(std::vector<Sym>(static_cast<std::size_t>(phases), bias), 0);
+  const PhasedConv whole_conv{
+      x, phased_filters(w, axes, groups), each_bias, low, high, dilations, groups * copies};
+  const bool is_apart =
+      groups == 1 && w.is_constant() && !window.innermost && gains_by_phases(axes, w.dim(1));
+  const Sym y = is_apart ? conv_by_phases(whole_conv, axes, 0, 1) : conv_of(whole_conv);
   if (!has_strides) return y;
   const Sym whole = interleaved(y, axes, groups * w.dim(1), window.innermost);
   return bias && has_gaps ? add_to_channels(whole, bias) : whole;
