@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numbers>
 
 namespace sylvite {
@@ -54,6 +55,72 @@ Sym times_matrix(Sym x, Sym matrix) {
   return reshape(matmul(reshape(x, {rows, n}), matrix), dims);
 }
 
+/// A signal [rows, length]; without an imaginary part where it is real.
+struct Signal {
+  Sym real, imaginary;
+};
+
+Signal times(const Signal& x, const FourierMatrix& m, const std::function<Sym(Sym x, Sym matrix)>& product) {
+  Signal y{product(x.real, m.cosine), product(x.real, m.sine)};
+  if (x.imaginary) {
+    y.real = y.real - product(x.imaginary, m.sine);
+    y.imaginary = y.imaginary + product(x.imaginary, m.cosine);
+  }
+  return y;
+}
+
+/// The largest divisor up to the root, where two short transforms take much less than one product with a matrix; else 1.
+std::int64_t first_factor(const Fourier& fourier) {
+  constexpr std::int64_t least_length = 256, least_factor = 12;
+  auto factor = static_cast<std::int64_t>(std::sqrt(static_cast<double>(fourier.length)));
+  while (factor > 1 && fourier.length % factor != 0) --factor;
+  const bool is_worth_it =
+      !fourier.is_one_product && fourier.length >= least_length && factor >= least_factor;
+  return is_worth_it ? factor : 1;
+}
+
+/// Of a half: the frequencies between the first and the middle come again, mirrored, with the other sign of their angle.
+Signal whole_spectrum(const Signal& half, std::int64_t length) {
+  const auto with_mirrored = [&](Sym part, double sign) {
+    const Sym between = slice(part, -1, 1, length - length / 2);
+    return concat({part, flip(between, between.rank() - 1) * sign}, part.rank() - 1);
+  };
+  return {with_mirrored(half.real, 1), half.imaginary ? with_mirrored(half.imaginary, -1) : Sym()};
+}
+
+Signal rows_of(const Signal& x, std::int64_t length) {
+  const auto rows = [&](Sym part) { return part ? reshape(part, {part.size() / length, length}) : part; };
+  return {rows(x.real), rows(x.imaginary)};
+}
+
+/// The transform of length first * second, of which the frequencies up to `outputs` are wanted: elements second * i + j for each j
+/// by a transform of length first, turned by their places j, then one of length second over all j, for each frequency of the first.
+Signal transform_by_parts(const Signal& x, const Fourier& fourier, std::int64_t first, std::int64_t outputs) {
+  GraphBuilder& b = x.real.builder();
+  const DType dtype = x.real.dtype();
+  const std::int64_t n = fourier.length, second = n / first, rows = x.real.dim(0);
+  const double scale = fourier.is_inverse ? 1.0 / static_cast<double>(n) : 1.0;
+  const double sign = fourier.is_inverse ? 1 : -1;
+  const std::int64_t seconds = std::min((outputs + first - 1) / first, second);
+  const auto matrix = [&](std::int64_t height, std::int64_t width, std::int64_t length, double factor) {
+    const FourierMatrix m = fourier_matrix(b, dtype, height, width, length);
+    return FourierMatrix{m.cosine * factor, m.sine * (sign * factor)};
+  };
+  const auto columns_ahead = [&](Sym part) {
+    return part ? transpose(reshape(part, {rows, first, second}), {0, 2, 1}) : part;
+  };
+  const Signal inner = times({columns_ahead(x.real), columns_ahead(x.imaginary)},
+                             matrix(first, first, first, 1), times_matrix);
+  const Signal turned =
+      times(inner, matrix(second, first, n, 1), [](Sym part, Sym turn) { return part * turn; });
+  const Signal outer = times(turned, matrix(seconds, second, second, scale),
+                             [](Sym part, Sym left) { return matmul(left, part); });
+  const auto in_order = [&](Sym part) {
+    return slice(reshape(part, {rows, seconds * first}), 1, 0, outputs);
+  };
+  return {in_order(outer.real), in_order(outer.imaginary)};
+}
+
 }  // namespace
 
 Sym fourier_transform(Sym x, const Fourier& fourier) {
@@ -65,6 +132,15 @@ Sym fourier_transform(Sym x, const Fourier& fourier) {
   const Sym real = squeeze(slice(fitted, -1, 0, 1), {-1});
   const Sym imaginary = x.dim(-1) == 2 ? squeeze(slice(fitted, -1, 1, 2), {-1}) : Sym();
   const std::int64_t outputs = fourier.is_onesided && !fourier.is_inverse ? n / 2 + 1 : n;
+  if (const std::int64_t first = first_factor(fourier); first > 1 && x.size() > 0) {
+    const Signal given = expands ? whole_spectrum({real, imaginary}, n) : Signal{real, imaginary};
+    const Signal made = transform_by_parts(rows_of(given, n), fourier, first, outputs);
+    Dims dims = real.dims();
+    dims.back() = outputs;
+    dims.push_back(1);
+    if (expands) return reshape(made.real, dims);
+    return concat({reshape(made.real, dims), reshape(made.imaginary, dims)}, real.rank());
+  }
   FourierMatrix m = fourier_matrix(b, x.dtype(), real.dim(-1), outputs, n);
   const double scale = fourier.is_inverse ? 1.0 / static_cast<double>(n) : 1.0;
   const double sign = fourier.is_inverse ? scale : -scale;

@@ -1,5 +1,5 @@
 #pragma once
-// Fourier transforms along one axis, as products with matrices of cosines and sines.
+// Fourier transforms along one axis, as products with matrices of cosines and sines: long ones in two parts.
 
 #include <cstdint>
 
@@ -11,6 +11,8 @@ namespace sylvite {
 struct Fourier {
   std::int64_t length = 0;
   bool is_inverse = false, is_onesided = false;
+  bool is_one_product =
+      false;  ///< whatever the length: where products are fast and kernels take long to start
 };
 
 /// x is [..., n, 1 or 2] with real and imaginary parts last, transformed along n.

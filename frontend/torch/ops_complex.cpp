@@ -241,7 +241,8 @@ double scale_of(ComplexContext& c, double elements) {
 }
 
 /// The pairs [..., 2] or reals [..., 1] transformed along an axis, and summed only: an inverse is not divided.
-Sym along(Sym pairs, int axis, const Fourier& fourier) {
+Sym along(const ComplexContext& c, Sym pairs, int axis, Fourier fourier) {
+  fourier.is_one_product = c.re.keeps_gradients();
   const Sym y =
       swap_axes(fourier_transform(swap_axes(pairs, axis, pairs.rank() - 2), fourier), axis, pairs.rank() - 2);
   return fourier.is_inverse ? y * static_cast<double>(fourier.length) : y;
@@ -257,10 +258,10 @@ std::vector<int> transform_axes(ComplexContext& c, Sym x) {
 void from_real(ComplexContext& c) {
   const Sym x = c.re.tensor("self");
   const std::vector<int> axes = transform_axes(c, x);
-  Sym pairs = along(unsqueeze(x, {-1}), axes.back(), {x.dim(axes.back()), false, c.re.flag("onesided")});
+  Sym pairs = along(c, unsqueeze(x, {-1}), axes.back(), {x.dim(axes.back()), false, c.re.flag("onesided")});
   double elements = static_cast<double>(x.dim(axes.back()));
   for (std::size_t i = axes.size() - 1; i-- > 0;) {
-    pairs = along(pairs, axes[i], {x.dim(axes[i]), false, false});
+    pairs = along(c, pairs, axes[i], {x.dim(axes[i]), false, false});
     elements *= static_cast<double>(x.dim(axes[i]));
   }
   c.output(parted(pairs * scale_of(c, elements)));
@@ -272,7 +273,7 @@ void transform_all(ComplexContext& c) {
   double elements = 1;
   const bool is_inverse = !c.re.flag("forward");
   for (const int axis : transform_axes(c, x.re)) {
-    pairs = along(pairs, axis, {x.re.dim(axis), is_inverse, false});
+    pairs = along(c, pairs, axis, {x.re.dim(axis), is_inverse, false});
     elements *= static_cast<double>(x.re.dim(axis));
   }
   c.output(parted(pairs * scale_of(c, elements)));
@@ -285,10 +286,10 @@ void to_real(ComplexContext& c) {
   const std::int64_t last = c.re.integer("last_dim_size");
   double elements = static_cast<double>(last);
   for (std::size_t i = 0; i + 1 < axes.size(); ++i) {
-    pairs = along(pairs, axes[i], {x.re.dim(axes[i]), true, false});
+    pairs = along(c, pairs, axes[i], {x.re.dim(axes[i]), true, false});
     elements *= static_cast<double>(x.re.dim(axes[i]));
   }
-  c.output({squeeze(along(pairs, axes.back(), {last, true, true}), {-1}) * scale_of(c, elements), Sym()});
+  c.output({squeeze(along(c, pairs, axes.back(), {last, true, true}), {-1}) * scale_of(c, elements), Sym()});
 }
 
 const ComplexOp rows[] = {
