@@ -1,6 +1,8 @@
 #include "schedules/cuda/transpose.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 #include <span>
 
 #include "base/error.h"
@@ -12,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_extent = 32;
+constexpr std::int64_t least_extent = 16;
 constexpr std::int64_t most_extent = 1LL << 30;
 constexpr int most_threads = 512;
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
@@ -23,20 +25,59 @@ std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeC
   return problem.batch * ceil_div(problem.rows, rows) * ceil_div(problem.columns, columns);
 }
 
-/// Of a transpose; "" or why its dims are no batch, rows and columns.
+/// Batches, rows and columns that lie behind each other in x, and are stored with columns ahead of rows.
+void set_dense(std::int64_t batch, std::int64_t rows, std::int64_t columns, CudaTransposeProblem& problem) {
+  problem.batch = batch;
+  problem.rows = rows;
+  problem.columns = columns;
+  problem.pitch = columns;
+  problem.out_pitch = rows;
+  problem.batches.clear();
+  if (batch > 1) problem.batches.push_back({batch, rows * columns, rows * columns});
+}
+
+/// A dim of x, or a run of them that stays together, in elements from each to the next.
+struct Run {
+  std::int64_t extent = 1, x_stride = 1, out_stride = 1;
+};
+
+/// In the order of the result; dims of one element are left out.
+std::vector<Run> runs_of(const Dims& dims, const Dims& perm) {
+  std::vector<Run> runs;
+  std::int64_t last = -1;  // the dim of x at the end of the last run
+  for (const std::int64_t d : perm) {
+    const auto at = static_cast<std::size_t>(d);
+    if (dims[at] == 1) continue;
+    const bool goes_on = last >= 0 && last < d && product(dims, static_cast<std::size_t>(last) + 1, at) == 1;
+    const std::int64_t step = product(dims, at + 1, dims.size());
+    if (!goes_on) runs.push_back({1, step, 1});
+    runs.back().extent *= dims[at];
+    runs.back().x_stride = step;
+    last = d;
+  }
+  std::int64_t behind = 1;
+  for (std::size_t i = runs.size(); i-- > 0; behind *= runs[i].extent) runs[i].out_stride = behind;
+  return runs;
+}
+
+/// Of a transpose; "" or why it has no rows and columns.
 std::string read_perm(const Dims& dims, const Dims& perm, CudaTransposeProblem& problem) {
-  const std::size_t rank = perm.size();
-  std::size_t first = 0;
-  while (first < rank && perm[first] == static_cast<std::int64_t>(first)) ++first;
-  // The dims after those that stay are rotated by `shift`.
-  const std::size_t shift = first < rank ? static_cast<std::size_t>(perm[first]) - first : 0;
-  for (std::size_t i = first; i < rank; ++i)
-    if (static_cast<std::size_t>(perm[i]) != first + (i - first + shift) % (rank - first))
-      return "not two runs of dims change places";
-  if (shift == 0) return "nothing changes place";
-  problem.batch = product(dims, 0, first);
-  problem.rows = product(dims, first, first + shift);
-  problem.columns = product(dims, first + shift, rank);
+  std::vector<Run> runs = runs_of(dims, perm);
+  if (runs.size() < 2) return "nothing changes place";
+  if (runs.back().x_stride == 1) return "the innermost dim stays innermost";
+  const Run rows = runs.back();
+  runs.pop_back();
+  std::ranges::sort(runs, std::greater(), &Run::x_stride);
+  const Run columns = runs.back();
+  runs.pop_back();
+  problem.rows = rows.extent;
+  problem.columns = columns.extent;
+  problem.pitch = rows.x_stride;
+  problem.out_pitch = columns.out_stride;
+  for (const Run& run : runs) {
+    problem.batches.push_back({run.extent, run.x_stride, run.out_stride});
+    problem.batch *= run.extent;
+  }
   return "";
 }
 
@@ -47,9 +88,7 @@ std::string read_layouts(const TensorType& from, const TensorType& to, CudaTrans
   if (!leaves && !comes) return "channels lie in blocks";
   const Dims dims = from.dims();
   const std::int64_t pixels = product(dims, 2, dims.size());
-  problem.batch = dims.at(0);
-  problem.rows = leaves ? pixels : dims.at(1);
-  problem.columns = leaves ? dims.at(1) : pixels;
+  set_dense(dims.at(0), leaves ? pixels : dims.at(1), leaves ? dims.at(1) : pixels, problem);
   return "";
 }
 
@@ -64,12 +103,36 @@ std::string read_slice(const Graph& body, const Node& slice, CudaTransposeProble
       cut < whole.size() && std::equal(whole.begin() + static_cast<std::ptrdiff_t>(cut) + 1, whole.end(),
                                        part.begin() + static_cast<std::ptrdiff_t>(cut) + 1);
   if (!is_one || slice.attributes.integers("steps")[cut] != 1) return "more than a run of a dim is sliced";
+  const bool are_dense =
+      problem.batches.size() < 2 && problem.pitch == problem.columns && problem.out_pitch == problem.rows;
   // The first dim of the columns.
-  if (product(part, cut, part.size()) != problem.columns) return "not the columns alone are sliced";
+  if (!are_dense || product(part, cut, part.size()) != problem.columns)
+    return "not the columns alone are sliced";
   const std::int64_t behind = product(whole, cut + 1, whole.size());
   problem.pitch = whole[cut] * behind;
   problem.offset = slice.attributes.integers("starts")[cut] * behind;
+  if (!problem.batches.empty()) problem.batches[0].x_stride = problem.rows * problem.pitch;
   return "";
+}
+
+/// At most so many squares of a tile's side, a power of two, of which at least half have elements.
+int fitting(int most, std::int64_t extent, int unit) {
+  constexpr int least = 4;
+  while (most > least && most / 2 * unit >= extent) most /= 2;
+  return most;
+}
+
+/// The function that says where a batch begins: the outermost dim's extent is not in it, so that runs may give that.
+std::string batch_text(const CudaTransposeProblem& problem) {
+  std::string text = "DEVICE void add_batch(long long rest, long long& x, long long& out) {\n";
+  for (std::size_t i = problem.batches.size(); i-- > 0;) {
+    const CudaTransposeProblem::Dim& dim = problem.batches[i];
+    const std::string index = i == 0 ? "rest" : fmt::format("rest % {}", dim.extent);
+    text += fmt::format("  x += {0} * {1}LL;\n  out += {0} * {2}LL;\n", "(" + index + ")", dim.x_stride,
+                        dim.out_stride);
+    if (i > 0) text += fmt::format("  rest /= {};\n", dim.extent);
+  }
+  return text + "}\n";
 }
 
 }  // namespace
@@ -88,7 +151,6 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
     refusal = type.layout.channel_block == 0 && out.layout.channel_block == 0
                   ? read_perm(type.dims(), node.attributes.integers("perm"), problem)
                   : "channels lie in blocks";
-  problem.pitch = problem.columns;
   if (refusal.empty() && slices) refusal = read_slice(body, body.nodes()[0], problem);
   if (!refusal.empty()) return {{}, refusal};
   problem.bytes = static_cast<int>(dtype_size(type.dtype));
@@ -96,15 +158,17 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   if (type.element_count() == 0) return {problem, "it is empty"};
   if (problem.rows < least_extent || problem.columns < least_extent)
     return {problem, "the transposed dims are short"};
-  if (problem.rows > most_extent || problem.pitch > most_extent || blocks_of(problem, {}) > most_blocks)
+  if (problem.rows > most_extent || problem.pitch > most_extent || problem.out_pitch > most_extent ||
+      blocks_of(problem, {}) > most_blocks)
     return {problem, "the extents are large"};
   return {problem, ""};
 }
 
 int CudaTransposeProblem::unit() const {
-  int unit = 16 / bytes;
-  while (rows % unit != 0 || columns % unit != 0 || pitch % unit != 0 || offset % unit != 0) unit /= 2;
-  return unit;
+  std::int64_t steps = 16 / bytes;
+  for (const std::int64_t each : {rows, columns, pitch, offset, out_pitch}) steps = std::gcd(steps, each);
+  for (const Dim& dim : batches) steps = std::gcd(steps, std::gcd(dim.x_stride, dim.out_stride));
+  return static_cast<int>(steps);
 }
 
 std::string CudaTransposeChoice::to_string() const {
@@ -121,10 +185,15 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
   const std::span<const std::pair<int, int>> tiles =
       line == 8 ? std::span<const std::pair<int, int>>(whole_vectors) : short_vectors;
   std::vector<CudaTransposeChoice> choices;
-  for (const auto& [down, across] : tiles) {
+  for (const auto& [most_down, most_across] : tiles) {
+    const int down = fitting(most_down, problem.rows, problem.unit());
+    const int across = fitting(most_across, problem.columns, problem.unit());
     if (down * across * problem.unit() * problem.unit() * problem.bytes > most_shared) continue;
     for (const bool rows_first : {true, false})
-      for (const int streams : {0, 3}) choices.push_back({down, across, rows_first, streams});
+      for (const int streams : {0, 3})
+        if (const CudaTransposeChoice choice = {down, across, rows_first, streams};
+            std::ranges::find(choices, choice) == choices.end())
+          choices.push_back(choice);
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [&](const CudaTransposeChoice& a, const CudaTransposeChoice& b) {
@@ -146,12 +215,13 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       "#define KERNEL {}\n{}typedef {} Element;\ntypedef {} Bits;\nstruct Arguments {{\n  Element* out;\n  "
       "const Element* "
       "x;\n}};\n"
-      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, PITCH = {}, OFFSET = {}, DOWN = {}, ACROSS = {}, "
-      "PER_THREAD = {};\n"
-      "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}",
+      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, PITCH = {}, OUT_PITCH = {}, OFFSET = {}, DOWN = {}, "
+      "ACROSS = {}, PER_THREAD = {};\n"
+      "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}{}",
       launch.entry, embedded::cuda_card, element, bits, problem.unit(), problem.rows, problem.columns,
-      problem.pitch, problem.offset, choice.down, choice.across, per_thread, choice.rows_first,
-      (choice.streams & 1) != 0, (choice.streams & 2) != 0, embedded::cuda_transpose);
+      problem.pitch, problem.out_pitch, problem.offset, choice.down, choice.across, per_thread,
+      choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0, batch_text(problem),
+      embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;

@@ -7,7 +7,9 @@
 //   UNIT                      a divisor of ROWS and COLUMNS
 //   ROWS, COLUMNS             of x
 //   PITCH, OFFSET             elements from a row of x to the next, and ahead of the first: multiples of UNIT
-//   DOWN, ACROSS              squares of a block's tile: powers of two, at least 128 bytes of vectors down
+//   OUT_PITCH                 elements from a column of the result to the next: a multiple of UNIT
+//   add_batch                 adds to both places where a batch begins there: multiples of UNIT
+//   DOWN, ACROSS              squares of a block's tile: powers of two
 //   PER_THREAD                squares that a thread turns, a divisor of DOWN and ACROSS
 //   ROWS_FIRST                neighbouring blocks take tiles down the rows
 //   STREAM_LOADS, STREAM_STORES   x or the result is the first to leave the L2 cache
@@ -16,7 +18,7 @@
 constexpr int TILE_ROWS = DOWN * UNIT, TILE_COLUMNS = ACROSS * UNIT;
 constexpr int TILES_DOWN = (ROWS + TILE_ROWS - 1) / TILE_ROWS;
 constexpr int TILES_ACROSS = (COLUMNS + TILE_COLUMNS - 1) / TILE_COLUMNS;
-constexpr int SWIZZLE = 128 / sizeof(Bits) - 1;
+constexpr int LINE = 128 / sizeof(Bits), SWIZZLE = (LINE < DOWN ? LINE : DOWN) - 1;
 
 union Line {
   Bits bits;
@@ -50,8 +52,10 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
   const long long batch = blockIdx.x / (TILES_DOWN * TILES_ACROSS);
   const int first_row = (int)(ROWS_FIRST ? of_batch % TILES_DOWN : of_batch / TILES_ACROSS) * TILE_ROWS;
   const int first_column = (int)(ROWS_FIRST ? of_batch / TILES_DOWN : of_batch % TILES_ACROSS) * TILE_COLUMNS;
-  const Element* x = arguments.x + batch * ROWS * PITCH + OFFSET;
-  Element* out = arguments.out + batch * ROWS * COLUMNS;
+  long long x_at = OFFSET, out_at = 0;
+  add_batch(batch, x_at, out_at);
+  const Element* x = arguments.x + x_at;
+  Element* out = arguments.out + out_at;
   allow_next_kernel();
   wait_previous_kernels();
   const int across = threadIdx.x % ACROSS, from_column = first_column + across * UNIT;
@@ -77,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
   for (int j = 0; j < UNIT * PER_THREAD; j++) {
     const int of_tile = line + j * (ACROSS / PER_THREAD), column = first_column + of_tile;
     if (row < ROWS && column < COLUMNS) {
-      auto* to = (Bits*)(out + (long long)column * ROWS + row);
+      auto* to = (Bits*)(out + (long long)column * OUT_PITCH + row);
       const Bits bits = tile[of_tile][down ^ (of_tile / UNIT & SWIZZLE)];
       if constexpr (STREAM_STORES) __stcs(to, bits);
       else *to = bits;

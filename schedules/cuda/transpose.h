@@ -1,5 +1,5 @@
 #pragma once
-// The transpose template: two runs of dims that change places; see schedules/cuda/transpose.cuh.
+// The transpose template: orders of dims in which another one is innermost; see schedules/cuda/transpose.cuh.
 
 #include <string>
 #include <vector>
@@ -10,14 +10,22 @@
 namespace sylvite {
 
 /// out[batch, column, row] = x[batch, row, column], where x may be a slice of longer rows. Bits are moved, whatever they mean. A
-/// change between images with their channels innermost and dense ones is one, too.
+/// change between images with their channels innermost and dense ones is one, too. Rows are the dim that is innermost in the
+/// result, columns the one that is innermost in x; batches are all other dims, which may lie between these and in another order.
 struct CudaTransposeProblem {
+  /// A dim of the batches, in elements from each to the next.
+  struct Dim {
+    std::int64_t extent = 1, x_stride = 0, out_stride = 0;
+    bool operator==(const Dim&) const = default;
+  };
   int bytes = 2;  ///< of an element
   std::int64_t batch = 1, rows = 0, columns = 0;
+  std::vector<Dim> batches;            ///< the outermost in x first
   std::int64_t pitch = 0, offset = 0;  ///< of x, in elements: from a row to the next, and ahead of the first
+  std::int64_t out_pitch = 0;          ///< from a column to the next
   int argument = 0, out_argument = 1;
 
-  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, pitch and offset.
+  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, and what lies between them.
   [[nodiscard]] int unit() const;
 };
 [[nodiscard]] Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel);

@@ -130,6 +130,10 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: f16[2,64,12,8]) { %v: f16[2,64,12,8]@c64 = to_layout(%a) {block=64} return %v })",
     R"(graph g(%a: bf16[2,96,192]) { %s: bf16[2,96,64] = slice(%a) {starts=[0,0,64], sizes=[2,96,64], steps=[1,1,1]} %v: bf16[2,64,96] = transpose(%s) {perm=[0,2,1]} return %v })",
     R"(graph g(%a: f32[3,40,3,2,35]) { %s: f32[3,40,1,2,35] = slice(%a) {starts=[0,0,2,0,0], sizes=[3,40,1,2,35], steps=[1,1,1,1,1]} %v: f32[3,1,2,35,40] = transpose(%s) {perm=[0,2,3,4,1]} return %v })",
+    R"(graph g(%a: bf16[2,24,25,3,64]) { %v: bf16[2,64,24,3,25] = transpose(%a) {perm=[0,4,1,3,2]} return %v })",
+    R"(graph g(%a: f32[40,6,1,72]) { %v: f32[72,6,1,40] = transpose(%a) {perm=[3,1,2,0]} return %v })",
+    R"(graph g(%a: bf16[3,16,2,5,48]) { %v: bf16[5,3,48,2,16] = transpose(%a) {perm=[3,0,4,2,1]} return %v })",
+    R"(graph g(%a: f16[2,3,20,17]) { %v: f16[3,2,17,20] = transpose(%a) {perm=[1,0,3,2]} return %v })",
 };
 
 }  // namespace sylvite

@@ -23,6 +23,19 @@ TEST(CudaTranspose, ReadsRunsOfDims) {
   EXPECT_THAT(extents(transpose_texts[3]), testing::ElementsAre(1, 40, 256));
 }
 
+/// In any order, while another dim becomes the innermost one.
+TEST(CudaTranspose, OtherDimsMayLieBetweenRowsAndColumns) {
+  using Dim = CudaTransposeProblem::Dim;
+  const CudaTransposeProblem bones = read_cuda_transpose(norm_kernel(transpose_texts[12])).problem;
+  EXPECT_THAT(
+      (std::vector<std::int64_t>{bones.batch, bones.rows, bones.columns, bones.pitch, bones.out_pitch}),
+      testing::ElementsAre(144, 25, 64, 192, 1800));
+  EXPECT_THAT(bones.batches, testing::ElementsAre(Dim{2, 115200, 115200}, Dim{24, 4800, 75}, Dim{3, 64, 25}));
+  const CudaTransposeProblem ends = read_cuda_transpose(norm_kernel(transpose_texts[13])).problem;
+  EXPECT_THAT((std::vector<std::int64_t>{ends.batch, ends.rows, ends.columns, ends.pitch, ends.out_pitch}),
+              testing::ElementsAre(6, 40, 72, 432, 240));
+}
+
 TEST(CudaTranspose, ReadsChangesOfLayout) {
   const CudaTransposeProblem leaves = read_cuda_transpose(norm_kernel(transpose_texts[8])).problem;
   EXPECT_THAT((std::vector<std::int64_t>{leaves.batch, leaves.rows, leaves.columns}),
@@ -40,6 +53,8 @@ TEST(CudaTranspose, VectorsFitBothSides) {
   EXPECT_EQ(unit(transpose_texts[6]), 2);
   EXPECT_EQ(unit(transpose_texts[7]), 1);
   EXPECT_EQ(unit(transpose_texts[8]), 1);
+  EXPECT_EQ(unit(transpose_texts[12]), 1);
+  EXPECT_EQ(unit(transpose_texts[14]), 8);
 }
 
 TEST(CudaTranspose, RefusesWithAReason) {
@@ -47,7 +62,7 @@ TEST(CudaTranspose, RefusesWithAReason) {
   EXPECT_THAT(
       refusal(
           "graph g(%a: f32[4,64,64,32]) { %v: f32[4,64,64,32] = transpose(%a) {perm=[0,2,1,3]} return %v }"),
-      HasSubstr("runs of dims"));
+      HasSubstr("stays innermost"));
   EXPECT_THAT(
       refusal("graph g(%a: f32[2,64,8,8]@c8) { %v: f32[2,64,8,8] = to_layout(%a) {block=0} return %v }"),
       HasSubstr("blocks"));
