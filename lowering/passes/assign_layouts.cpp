@@ -60,15 +60,15 @@ struct Operands {
 using Wanted = std::vector<bool>;
 using Rule = std::optional<Wanted> (*)(const Operands&);
 
-/// Groups whose channels a block takes, as the templates do.
+/// Groups whose channels a block takes, as the templates do. Of filters that are values, join_groups leaves those alone that have one.
 bool takes_groups(const Operands& operands, std::int64_t groups) {
   const TensorType& filter = operands.type(1);
   const std::int64_t inputs = filter.dims()[1];
   const std::int64_t outputs = filter.dims()[0] / groups;
   if (operands.blocks.hold_all)
-    return operands.graph.is_constant(operands.node.inputs[1]) &&
-           (groups_fill_tiles(inputs, outputs) ||
-            (operands.type(0).dtype != DType::f32 && groups_of_unit(groups, inputs, outputs) != 0));
+    return groups_fill_tiles(inputs, outputs) ||
+           (operands.graph.is_constant(operands.node.inputs[1]) && operands.type(0).dtype != DType::f32 &&
+            groups_of_unit(groups, inputs, outputs) != 0);
   if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
@@ -85,7 +85,7 @@ std::optional<Wanted> convolution_rule(const Operands& operands) {
   wanted[0] = grouped || channels >= operands.blocks.of(operands.type(0)) || operands.blocked[0];
   // A filter that is no weight cannot be packed when a program is loaded: it lies as its images do.
   const bool is_weight = operands.graph.is_constant(operands.node.inputs[1]);
-  wanted[1] = operands.blocks.hold_all && !is_weight && groups == 1 && operands.blocks.fit(operands.type(1));
+  wanted[1] = operands.blocks.hold_all && !is_weight && !depthwise && operands.blocks.fit(operands.type(1));
   return wanted;
 }
 

@@ -1,14 +1,17 @@
 // Before: y = conv(x, w)    x [64, 576, 14, 14], of 24 groups
 // After:  y = concat(conv(x[:, 0:144], v[0]), conv(x[:, 144:288], v[1]), ...)
 // v has the filters of six groups each, with zeros where a group reads no channel of its neighbours. A filter that is no weight
-// cannot be packed so ahead, and tensor cores take these products as they take any. Its gradient is made of theirs.
+// cannot be packed so ahead, and tensor cores take these products as they take any. Its gradient is made of theirs. Wide groups stay
+// where a template takes them: filters that each image has for itself are groups as wide as images.
+
+#include "lowering/passes/join_groups.h"
 
 #include <functional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/images.h"
-#include "lowering/passes/pass_list.h"
+#include "lowering/plan/kernel.h"
 
 namespace sylvite {
 namespace {
@@ -108,7 +111,29 @@ bool join_gradient(GraphRewriter& rewriter, const Node& node, const Units& units
   return true;
 }
 
-bool join(GraphRewriter& rewriter, const Node& node, bool tf32) {
+TensorType innermost(TensorType type) {
+  type.layout.channel_block = static_cast<int>(type.dims().at(1));
+  return type;
+}
+
+/// Does a template take the convolution's groups, where images and filter have their channels innermost?
+bool has_template(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  if (!options.refuse_template || node.op != Op::conv) return false;
+  Graph body;
+  std::vector<ValueId> operands = {body.add_input("x", innermost(graph.type(node.inputs[0]))),
+                                   body.add_input("w", innermost(graph.type(node.inputs[1])))};
+  std::vector<bool> is_weight = {false, false};
+  if (node.inputs.size() > 2 && node.inputs[2] != no_value) {
+    operands.push_back(body.add_input("b", graph.type(node.inputs[2])));
+    is_weight.push_back(graph.is_constant(node.inputs[2]));
+  }
+  const ValueId y = body.add(Op::conv, operands, node.attributes);
+  body.value(y).type = innermost(body.type(y));
+  body.outputs = {y};
+  return options.refuse_template(make_kernel(body, std::move(is_weight))).empty();
+}
+
+bool join(GraphRewriter& rewriter, const Node& node, const LoweringOptions& options) {
   if (node.op != Op::conv && node.op != Op::filter_gradient) return false;
   const Graph& source = rewriter.source();
   const bool is_gradient = node.op == Op::filter_gradient;
@@ -119,16 +144,18 @@ bool join(GraphRewriter& rewriter, const Node& node, bool tf32) {
   const std::int64_t inputs = x.dims().at(1) / groups, outputs = y.dims().at(1) / groups;
   const bool is_narrow = inputs == 1 || outputs == 1;  // depthwise convolutions have templates
   const bool fills_vectors = x.dims()[1] % 8 == 0 && y.dims()[1] % 8 == 0;
-  if (is_narrow || !fills_vectors || !may_lie_innermost(x, tf32) || !may_lie_innermost(y, tf32)) return false;
+  if (is_narrow || !fills_vectors || !may_lie_innermost(x, options.tf32) ||
+      !may_lie_innermost(y, options.tf32) || has_template(source, node, options))
+    return false;
   const Units units = units_of(groups, inputs, outputs);
   return (is_gradient ? join_gradient : join_convolution)(rewriter, node, units);
 }
 
 }  // namespace
 
-Graph join_groups(const Graph& graph, bool tf32) {
-  return rewrite_nodes(graph,
-                       [&](GraphRewriter& rewriter, const Node& node) { return join(rewriter, node, tf32); });
+Graph join_groups(const Graph& graph, const LoweringOptions& options) {
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return join(rewriter, node, options); });
 }
 
 }  // namespace sylvite

@@ -4,6 +4,7 @@
 #include "lowering/passes/extend_work.h"
 #include "lowering/passes/fold_scans.h"
 #include "lowering/passes/join_batches.h"
+#include "lowering/passes/join_groups.h"
 #include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/merge_dense_folds.h"
 #include "lowering/passes/multiply_sums.h"
@@ -70,8 +71,7 @@ constexpr Pass<Options> table[] = {
      [](const Graph& graph, const Options& options) { return join_pixels(graph, options.tf32); },
      "images of one channel have eight pixels as the channels of one, where few results are made of each",
      has<Op::conv>},
-    {"join_groups", fuses_innermost,
-     [](const Graph& graph, const Options& options) { return join_groups(graph, options.tf32); },
+    {"join_groups", fuses_innermost, join_groups,
      "convolutions of groups by computed filters are few of one group, with zeros between groups",
      has<Op::conv, Op::filter_gradient>},
     {"norm_groups",

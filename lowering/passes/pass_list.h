@@ -43,10 +43,6 @@ namespace sylvite {
 /// as channels, and make as many at once.
 [[nodiscard]] Graph join_pixels(const Graph& graph, bool tf32 = false);
 
-/// The same graph in which convolutions of groups by filters that are no constants, and their gradients by these filters, are few
-/// of one group each, of neighbouring groups with zeros between them, side by side. `tf32`: of f32 images, too.
-[[nodiscard]] Graph join_groups(const Graph& graph, bool tf32);
-
 /// The same graph in which a layer_norm without scale over groups of channels of a convolution's result, or over the pixels of
 /// each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
 [[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);

@@ -298,8 +298,6 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.n = body.type(node.outputs[0]).dims()[1];
   if (std::string refusal = refuse_groups(groups, windows, problem.n); !refusal.empty()) return {{}, refusal};
-  if (groups > 1 && !problem.b.is_weight)
-    return {{}, fmt::format("its filter of {} groups is no weight", groups)};
   if (groups > 1) divide_groups(groups, windows, problem);
   const auto bytes = windows.channels * static_cast<std::int64_t>(dtype_size(problem.element));
   if (groups == 1 && may_join_taps(windows) &&

@@ -189,6 +189,16 @@ TEST_F(GpuCudaConv, WideGroupsAgreeWithTheInterpreter) {
   check(floats);
 }
 
+/// As filters of each image's own are written.
+TEST_F(GpuCudaConv, WideGroupsByFiltersThatAreNoWeightsAgreeWithTheInterpreter) {
+  for (ConvSpec spec : {in_groups(taps(3, 1), 3, 64, 72), in_groups(taps(3, 2), 5, 32, 64),
+                        in_groups(taps(1, 1), 4, 40, 136)}) {
+    spec.filter_is_weight = false;
+    spec.images = 1;
+    check(spec);
+  }
+}
+
 /// Windows that overlap in memory.
 TEST_F(GpuCudaConv, JoinedTapsAgreeWithTheInterpreter) {
   ConvSpec first;

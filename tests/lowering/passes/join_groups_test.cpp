@@ -1,7 +1,8 @@
+#include "lowering/passes/join_groups.h"
+
 #include <gtest/gtest.h>
 
 #include "frontend/graph/interpreter.h"
-#include "lowering/passes/pass_list.h"
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
@@ -24,7 +25,7 @@ Tensor numbers(const TensorType& type, std::int64_t step) {
 }
 
 void expect_joined(const std::string& text, Op op, std::size_t units) {
-  const Graph graph = parse_graph(text), joined = join_groups(graph, false);
+  const Graph graph = parse_graph(text), joined = join_groups(graph, {});
   EXPECT_EQ(joined_in(joined, op), units) << text;
   std::vector<Tensor> inputs;
   inputs.reserve(graph.inputs.size());
@@ -56,7 +57,24 @@ TEST(JoinGroups, OthersStay) {
       {R"(graph g(%x: bf16[2,64,5,4], %w: bf16[64,1,3,3]) { %y: bf16[2,64,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=64} return %y })",
        R"(graph g(%x: bf16[2,36,5,4], %w: bf16[36,4,3,3]) { %y: bf16[2,36,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=9} return %y })",
        R"(graph g(%x: f32[2,64,5,4], %w: f32[64,8,3,3]) { %y: f32[2,64,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=8} return %y })"})
-    EXPECT_EQ(joined_in(join_groups(parse_graph(text), false), Op::conv), 0U) << text;
+    EXPECT_EQ(joined_in(join_groups(parse_graph(text), {}), Op::conv), 0U) << text;
+}
+
+/// As filters of each image's own are written: the images are groups.
+TEST(JoinGroups, WhatATemplateTakesStays) {
+  const Graph graph = parse_graph(
+      R"(graph g(%x: bf16[1,512,5,4], %w: bf16[512,64,3,3]) { %y: bf16[1,512,5,4] = conv(%x, %w) {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=8} return %y })");
+  LoweringOptions options;
+  options.refuse_template = [](const Kernel& kernel) {
+    const Graph& body = kernel.body;
+    EXPECT_EQ(body.type(body.inputs[0]).layout.channel_block, 512);
+    EXPECT_EQ(body.type(body.inputs[1]).layout.channel_block, 64);
+    EXPECT_EQ(body.type(body.outputs[0]).layout.channel_block, 512);
+    return std::string();
+  };
+  EXPECT_EQ(joined_in(join_groups(graph, options), Op::conv), 0U);
+  options.refuse_template = [](const Kernel&) { return std::string("not here"); };
+  EXPECT_EQ(joined_in(join_groups(graph, options), Op::conv), 4U);
 }
 
 }  // namespace
