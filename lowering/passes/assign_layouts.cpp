@@ -280,12 +280,35 @@ class Assigner {
     return true;
   }
 
+  /// Pixels in another order of lines and columns, of images with their channels innermost, for what may read such: nothing moves.
+  bool add_pixels(const Node& node) {
+    if (!blocks_.hold_all || node.op != Op::reshape || blocked_[node.inputs[0]] == no_value) return false;
+    const TensorType &from = source_.type(node.inputs[0]), &to = source_.type(node.outputs[0]);
+    const bool keeps_channels = is_image(to) && blocks_.fit_work(to) && from.dims()[0] == to.dims()[0] &&
+                                from.dims()[1] == to.dims()[1];
+    const bool is_read = std::ranges::any_of(
+        readers_[node.outputs[0]], [&](NodeId id) { return find_rule(source_.node(id).op) != nullptr; });
+    if (!keeps_channels || !is_read) return false;
+    Graph& graph = dense_.graph();
+    const ValueId rows =
+        graph.add(Op::transpose, {blocked_[node.inputs[0]]}, {{"perm", channels_behind(from.shape.size())}});
+    graph.value(rows).type.layout.channel_block = 0;
+    Dims dims = to.dims();
+    std::rotate(dims.begin() + 1, dims.begin() + 2, dims.end());
+    const ValueId turned = graph.add(Op::reshape, {rows}, {{"shape", dims}});
+    const ValueId image =
+        graph.add(Op::transpose, {turned}, {{"perm", channels_ahead(dims.size())}}, node.name);
+    graph.value(image).type.layout.channel_block = blocks_.of(to);
+    blocked_[node.outputs[0]] = image;
+    return true;
+  }
+
   static bool has_blocks(const Node& node, const TensorType& result) {
     return node.op != Op::filter_gradient && is_image(result);
   }
 
   void add(const Node& node, const std::optional<Wanted>& wanted) {
-    if (add_view(node)) return;
+    if (add_view(node) || add_pixels(node)) return;
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
     for (std::size_t i = 0; i < node.inputs.size(); ++i)

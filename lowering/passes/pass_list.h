@@ -55,8 +55,8 @@ namespace sylvite {
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
 
-/// The same graph in which softmax along an innermost dim of two to four elements is pointwise work on its slices.
-[[nodiscard]] Graph spread_softmax(const Graph& graph);
+/// The same graph in which softmax and folds along an innermost dim of two to four elements are pointwise work on its slices.
+[[nodiscard]] Graph spread_short_rows(const Graph& graph);
 
 /// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes,
 /// but for short columns of values. `tf32`: f32 images may lie with channels innermost, too.

@@ -146,7 +146,10 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   const TensorType &type = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   CudaTransposeProblem problem;
   std::string refusal = "it is no transpose";
-  if (node.op == Op::to_layout) refusal = read_layouts(type, out, problem);
+  // A reshape of what has its channels innermost is a change of layout ahead of a reshape that moves nothing.
+  const bool is_change = node.op == Op::to_layout ||
+                         (node.op == Op::reshape && is_channels_last(type) && out.layout.channel_block == 0);
+  if (is_change) refusal = read_layouts(type, out, problem);
   if (node.op == Op::transpose)
     refusal = type.layout.channel_block == 0 && out.layout.channel_block == 0
                   ? read_perm(type.dims(), node.attributes.integers("perm"), problem)

@@ -134,6 +134,7 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: f32[40,6,1,72]) { %v: f32[72,6,1,40] = transpose(%a) {perm=[3,1,2,0]} return %v })",
     R"(graph g(%a: bf16[3,16,2,5,48]) { %v: bf16[5,3,48,2,16] = transpose(%a) {perm=[3,0,4,2,1]} return %v })",
     R"(graph g(%a: f16[2,3,20,17]) { %v: f16[3,2,17,20] = transpose(%a) {perm=[1,0,3,2]} return %v })",
+    R"(graph g(%a: bf16[1,64,12,8]@c64) { %v: bf16[4,16,96] = reshape(%a) {shape=[4,16,96]} return %v })",
 };
 
 }  // namespace sylvite

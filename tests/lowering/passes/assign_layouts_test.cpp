@@ -24,6 +24,17 @@ int block_after(const Graph& graph, Op op) {
   return -1;
 }
 
+/// Three by three, of bf16.
+ValueId narrow_conv(Graph& graph, ValueId x, std::int64_t filters) {
+  Tensor filter(DType::bf16, {filters, graph.type(x).dims()[1], 3, 3});
+  for (std::int64_t i = 0; i < filter.size(); ++i) filter.set_double(i, static_cast<double>(i % 5 - 2) / 64);
+  return graph.add(Op::conv, {x, graph.add_constant(std::move(filter))},
+                   {{"strides", Dims{1, 1}},
+                    {"pads", Dims{1, 1, 1, 1}},
+                    {"dilations", Dims{1, 1}},
+                    {"groups", std::int64_t{1}}});
+}
+
 TEST(Layouts, GraphsWithoutConvolutionsStayDense) {
   const Graph graph = encoder(1);
   EXPECT_EQ(assign_layouts(graph, {}).nodes().size(), graph.nodes().size());
@@ -249,6 +260,31 @@ TEST(Layouts, TransposesToRowsOfChannelsNeedNoMove) {
 }
 
 /// relu(conv(x) * (scale * scale)): the product of numbers is made in the layout of the image, and in its kernel.
+/// Lines cut into pairs, or joined: the pixels lie in the same order.
+TEST(Layouts, ReshapesOfPixelsNeedNoMove) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 4}));
+  const ValueId pairs = graph.add(Op::reshape, {narrow_conv(graph, x, 16)}, {{"shape", Dims{2, 16, 12, 2}}});
+  const ValueId work = graph.add(Op::relu, {pairs});
+  const ValueId line = graph.add(Op::reshape, {work}, {{"shape", Dims{2, 16, 1, 24}}});
+  graph.outputs = {narrow_conv(graph, line, 8)};
+  const Graph result = assign_layouts(graph, channels_last());
+  EXPECT_EQ(block_after(result, Op::relu), 16);
+  EXPECT_EQ(count(result, Op::to_layout), 2) << "of the model's input and output";
+  expect_faithful(graph, lower(graph, channels_last()));
+}
+
+TEST(Layouts, ReshapesThatOthersReadStayDense) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 4}));
+  const ValueId pairs = graph.add(Op::reshape, {narrow_conv(graph, x, 16)}, {{"shape", Dims{2, 16, 12, 2}}});
+  graph.outputs = {graph.add(Op::transpose, {pairs}, {{"perm", Dims{3, 2, 1, 0}}})};
+  const Graph result = assign_layouts(graph, channels_last());
+  for (const Node& node : result.nodes())
+    if (node.op == Op::reshape) EXPECT_EQ(result.type(node.inputs[0]).dims(), (Dims{2, 16, 6, 4}));
+  expect_faithful(graph, lower(graph, channels_last()));
+}
+
 TEST(Layouts, NumbersForChannelsAreMadeByTheirReaders) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({2, 16, 6, 5})),

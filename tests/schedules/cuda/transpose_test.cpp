@@ -43,6 +43,9 @@ TEST(CudaTranspose, ReadsChangesOfLayout) {
   const CudaTransposeProblem comes = read_cuda_transpose(norm_kernel(transpose_texts[9])).problem;
   EXPECT_THAT((std::vector<std::int64_t>{comes.batch, comes.rows, comes.columns}),
               testing::ElementsAre(2, 64, 96));
+  const CudaTransposeProblem reshapes = read_cuda_transpose(norm_kernel(transpose_texts[16])).problem;
+  EXPECT_THAT((std::vector<std::int64_t>{reshapes.batch, reshapes.rows, reshapes.columns}),
+              testing::ElementsAre(1, 96, 64));
 }
 
 TEST(CudaTranspose, VectorsFitBothSides) {

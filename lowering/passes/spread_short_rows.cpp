@@ -1,10 +1,15 @@
 // Before: y = softmax(x)   along an innermost dim of two to four elements
 // After:  y = exp(x - m) / (exp(a - m) + exp(b - m))   of a and b, the slices of x along that dim, and m = maximum(x, a, b)
 // All of it has the shape of x, so that nothing stands between the work and what reads it.
+//
+// Before: y = reduce_sum(x)   along such a dim; or the largest, the smallest, or the product of them
+// After:  y = reshape(add(a, b))
+//
 // So few elements are no rows that threads could share: as pointwise work they lie as their neighbours want, and are made where
 // they are read.
 
 #include <cstdint>
+#include <optional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
@@ -24,16 +29,50 @@ bool has_short_rows(const TensorType& type, std::int64_t axis) {
   return type.element_count() / type.dims().back() >= least_rows;
 }
 
-bool spread(GraphRewriter& rewriter, const Node& node) {
-  if (node.op != Op::softmax && node.op != Op::log_softmax) return false;
+/// The slices along the last dim, in f32.
+std::vector<ValueId> elements_of(Graph& graph, ValueId given) {
+  const Dims dims = graph.type(given).dims();
+  std::vector<ValueId> elements;
+  for (std::int64_t i = 0; i < dims.back(); ++i)
+    elements.push_back(add_cast(graph, add_slice_along(graph, given, dims.size() - 1, i, 1), DType::f32));
+  return elements;
+}
+
+/// What joins two elements; nothing where the node is no fold.
+std::optional<Op> join_of(Op fold) {
+  switch (fold) {
+    case Op::reduce_sum:
+      return Op::add;
+    case Op::reduce_max:
+      return Op::maximum;
+    case Op::reduce_min:
+      return Op::minimum;
+    case Op::reduce_prod:
+      return Op::mul;
+    default:
+      return std::nullopt;
+  }
+}
+
+bool spread_fold(GraphRewriter& rewriter, const Node& node) {
+  const TensorType& type = rewriter.source().type(node.inputs[0]);
+  const Dims& axes = node.attributes.integers("axes");
+  if (axes.size() != 1 || !has_short_rows(type, axes[0])) return false;
+  Graph& graph = rewriter.graph();
+  ValueId all = no_value;
+  for (const ValueId element : elements_of(graph, rewriter.mapped(node.inputs[0])))
+    all = all == no_value ? element : graph.add(*join_of(node.op), {all, element}, {}, node.name);
+  const Dims dims = rewriter.source().type(node.outputs[0]).dims();
+  rewriter.set(node.outputs[0], add_reshape(graph, add_cast(graph, all, type.dtype), dims));
+  return true;
+}
+
+bool spread_softmax(GraphRewriter& rewriter, const Node& node) {
   const TensorType& type = rewriter.source().type(node.inputs[0]);
   if (!has_short_rows(type, node.attributes.integer("axis"))) return false;
   Graph& graph = rewriter.graph();
   const ValueId given = rewriter.mapped(node.inputs[0]);
-  const std::size_t axis = type.dims().size() - 1;
-  std::vector<ValueId> elements;
-  for (std::int64_t i = 0; i < type.dims().back(); ++i)
-    elements.push_back(add_cast(graph, add_slice_along(graph, given, axis, i, 1), DType::f32));
+  const std::vector<ValueId> elements = elements_of(graph, given);
   const ValueId whole = add_cast(graph, given, DType::f32);
   ValueId most = whole, sum = no_value;
   for (const ValueId element : elements) most = graph.add(Op::maximum, {most, element});
@@ -49,9 +88,14 @@ bool spread(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+bool spread(GraphRewriter& rewriter, const Node& node) {
+  if (node.op == Op::softmax || node.op == Op::log_softmax) return spread_softmax(rewriter, node);
+  return join_of(node.op) && spread_fold(rewriter, node);
+}
+
 }  // namespace
 
-Graph spread_softmax(const Graph& graph) {
+Graph spread_short_rows(const Graph& graph) {
   return rewrite_nodes(graph, spread);
 }
 
