@@ -304,6 +304,11 @@ NETWORKS = {
     "bought": Network("table", "signal_networks", "Bought", (120,)),
     "linear_attention": Network("vision transformer", "signal_networks", "LinearAttention", IMAGE),
     "series": Network("series", "signal_networks", "Stacks", (7, 336)),
+    "condconv": Network("mixed filters", "timm", "tf_efficientnet_cc_b0_4e", IMAGE),
+    "lambda_halo": Network("hybrid", "timm", "lamhalobotnet50ts_256", (3, 256, 256)),
+    "mobilenet_v4_hybrid": Network("hybrid", "timm", "mobilenetv4_hybrid_medium", IMAGE),
+    "resnet_v2": Network("residual", "timm", "resnetv2_50", IMAGE),
+    "rdnet": Network("dense", "timm", "rdnet_tiny", IMAGE),
 }
 
 TWO_LAYERS = {"vocab_size": 1000, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
