@@ -33,6 +33,7 @@ bool has_short_rows(const TensorType& type, std::int64_t axis) {
 std::vector<ValueId> elements_of(Graph& graph, ValueId given) {
   const Dims dims = graph.type(given).dims();
   std::vector<ValueId> elements;
+  elements.reserve(static_cast<std::size_t>(dims.back()));
   for (std::int64_t i = 0; i < dims.back(); ++i)
     elements.push_back(add_cast(graph, add_slice_along(graph, given, dims.size() - 1, i, 1), DType::f32));
   return elements;

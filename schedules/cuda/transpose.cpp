@@ -116,7 +116,7 @@ std::string read_slice(const Graph& body, const Node& slice, CudaTransposeProble
 }
 
 /// At most so many squares of a tile's side, a power of two, of which at least half have elements.
-int fitting(int most, std::int64_t extent, int unit) {
+int fitting(int most, std::int64_t extent, std::int64_t unit) {
   constexpr int least = 4;
   while (most > least && most / 2 * unit >= extent) most /= 2;
   return most;
