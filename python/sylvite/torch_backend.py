@@ -18,12 +18,12 @@ import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
 from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
-from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from . import _native
 from ._settings import settings
+from .torch_captured import simplify_captured
 from .torch_complex import DECOMPOSITIONS as COMPLEX
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
 from .torch_elements import DECOMPOSITIONS as ELEMENTS
@@ -53,7 +53,7 @@ from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
-from .torch_training import drop_old_values, keep_old_values, resize_by_products
+from .torch_training import partition, resize_by_products
 from .torch_views import mark_remade
 from .torch_vision import decompositions as of_torchvision
 
@@ -417,27 +417,6 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     return compile_graph
 
 
-def drop_detaches(module: torch.fx.GraphModule) -> None:
-    """What gradients keep of a result is that result: else torch takes it for one that must be in memory, and saves it."""
-    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
-        source = node.args[0]
-        if source.op == "call_function" and all(user.op == "call_function" for user in node.users):
-            node.replace_all_uses_with(source)
-            module.graph.erase_node(node)
-
-
-def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
-    """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
-    take_branches(module)
-    replace_draws(module)
-    drop_detaches(module)
-    keep_old_values(module)
-    with functorch_config.patch(recompute_views=True):
-        forward, backward = min_cut_rematerialization_partition(module, *arguments, **keywords)
-    drop_old_values(forward)
-    return forward, backward
-
-
 @functools.cache
 def warn_of_untested(version: str) -> None:
     """Once, where the release of torch is none of those."""
@@ -464,6 +443,7 @@ def backend(
     on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
     has_gradients = needs_gradients(inputs)
+    with_results = simplify_captured(module)
     keep_attention(module, has_gradients)
     if has_gradients:
         resize_by_products(module)
@@ -472,9 +452,8 @@ def backend(
     # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
     keeps = contextlib.nullcontext() if on_gpu else kept_graphs(functools.partial(make_kept, options=told), told.freeze)
     with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True), keeps:
-        return aot_module_simplified(
-            module,
-            inputs,
+        make = functools.partial(
+            aot_module_simplified,
             fw_compiler=keeping(graph_compiler(told, "forward")),
             bw_compiler=keeping(graph_compiler(told, "backward")),
             inference_compiler=keeping(graph_compiler(told, "inference")),
@@ -482,6 +461,7 @@ def backend(
             partition_fn=partition,
             keep_inference_input_mutations=True,
         )
+        return with_results(make(module, inputs))
 
 
 # Listeners

@@ -23,8 +23,8 @@ from torch._functorch import config as functorch_config
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import GraphModule
 
+from . import torch_captured, torch_operations
 from .torch_graph import Text
-from .torch_operations import IN_GRAPHS
 from .torch_rewrites import Borders
 
 try:
@@ -211,7 +211,7 @@ def kept_graphs(make: Callable[[Recipe], Boxed], *settings: Any) -> Iterator[Non
         return
     read_hashes()
     tag = f"{compiler_config.cache_key_tag} sylvite {_stamp()} {settings}"
-    known = {f"{each.__module__}.{each.__name__}": _stamp() for each in IN_GRAPHS}
+    known = {f"{each.__module__}.{each.__name__}": _stamp() for each in (*torch_captured.IN_GRAPHS, *torch_operations.IN_GRAPHS)}
     allowed = {**inductor_config.unsafe_marked_cacheable_functions, **known}
     with (
         compiler_config.patch(cache_key_tag=tag), functorch_config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True),

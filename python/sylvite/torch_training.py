@@ -1,4 +1,4 @@
-"""What graphs with gradients dissolve: norms and losses in terms of sums and work on each element.
+"""What graphs with gradients dissolve, norms and losses in terms of sums and work on each element; and how they become two.
 
 The backward pass computes that work again of what is saved anyway, where an operation as a whole would be saved in f32. Each
 function computes what its operation does; NotImplemented leaves it as it is.
@@ -10,8 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._functorch import config as functorch_config
+from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.utils.checkpoint import CheckpointPolicy
 
+from .torch_random import replace_draws
+from .torch_rewrites import take_branches
 from .torch_views import view_chain
 
 aten = torch.ops.aten
@@ -197,3 +201,27 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.nll_loss2d_backward.default: _nll_loss_backward,
     aten.nll_loss_backward.default: _nll_loss_backward,
 }
+
+
+# Both graphs of a joint one.
+
+
+def drop_detaches(module: torch.fx.GraphModule) -> None:
+    """What gradients keep of a result is that result: else torch takes it for one that must be in memory, and saves it."""
+    for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
+        source = node.args[0]
+        if source.op == "call_function" and all(user.op == "call_function" for user in node.users):
+            node.replace_all_uses_with(source)
+            module.graph.erase_node(node)
+
+
+def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
+    """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
+    take_branches(module)
+    replace_draws(module)
+    drop_detaches(module)
+    keep_old_values(module)
+    with functorch_config.patch(recompute_views=True):
+        forward, backward = min_cut_rematerialization_partition(module, *arguments, **keywords)
+    drop_old_values(forward)
+    return forward, backward

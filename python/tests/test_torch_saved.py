@@ -60,6 +60,8 @@ with torch_backend.listen() as heard:
         drawn = torch.compile(lambda x: torch.rand_like(x) + x, backend="sylvite", dynamic=True)
         torch.manual_seed(1)
         found += [drawn(torch.zeros(3, 4)), drawn(torch.zeros(2, 7))]
+        placed = torch.compile(lambda x, place: x[place] * 2, backend="sylvite")
+        found.append(placed(torch.arange(6.0), torch.tensor(2)))
 try:
     with torch.no_grad():
         fast(x + 20)

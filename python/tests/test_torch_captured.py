@@ -1,0 +1,96 @@
+"""What is changed in Dynamo's graph before AOTAutograd takes it."""
+
+import unittest
+
+import torch
+import torch._dynamo
+from torch._higher_order_ops import associative_scan
+from with_torch import Whole
+
+from sylvite import torch_backend
+
+
+class Places(Whole):
+    """Of elements by a number that is a tensor. One graph at least: Dynamo leaves a function to Python where AOTAutograd fails."""
+
+    def test_elements(self):
+        def f(x, t):
+            return x[t] * 2, x[t - t + 1], x[:, t].exp(), x[None, ..., t].sin(), x[t, t] * 3, x[t, None, 1:3] + 1, x[1, t].cos()
+
+        x = torch.randn(6, 5)
+        for number in (2, -3):
+            for dtype in (torch.int64, torch.int32):
+                torch._dynamo.reset()
+                self.assertTrue(self.check(f, x, torch.tensor(number, dtype=dtype)))
+        self.assertTrue(self.check_gradients(lambda x, t: x[t] * 2 + x[t, 1] * x[t, None, 1:2].sin(), x, torch.tensor(2)))
+
+    def test_a_step_of_a_sampler(self):
+        table = torch.linspace(1, 0.1, 20)
+
+        def step(x, t):
+            return x * table[t].sqrt() + (1 - table[t]).sqrt() * torch.tanh(x)
+
+        compiled = self.compiled(step)
+        x = torch.randn(3, 4)
+        with torch_backend.listen() as graphs:
+            for number in range(4):
+                self.assert_same(compiled(x, torch.tensor(number)), step(x, torch.tensor(number)))
+        self.assertEqual(len(graphs), 1)
+
+    def test_writes(self):
+        def f(x, t):
+            y = x + 1
+            y[t] = 3
+            y[:, t] = x[:, 0]
+            y[..., t - t] = y[0, 0] * 2
+            y[1:3, t] = x[:2, :1].sum(1)
+            y[t, 1] = 7.0
+            y[t] = y[t] + 1
+            x[t] = x[t] * 0.5
+            return y * 2
+
+        given = [torch.randn(6, 5)] * 2
+        given = [x.clone() for x in given]
+        with torch_backend.listen() as graphs:
+            compiled = self.compiled(f)
+            for number in (2, -1):
+                self.assert_same(compiled(given[1], torch.tensor(number)), f(given[0], torch.tensor(number)))
+                self.assert_same(given[1], given[0])
+        self.assertTrue(graphs)
+
+    def test_views_stay_views(self):
+        def f(x, t):
+            part = x[t]
+            return part * 2, part
+
+        for function in (f, lambda x, t: (x[t].add_(1), x + 1), lambda x, t: ((y := x + 1)[t], y.mul_(3))):
+            torch._dynamo.reset()
+            given = [torch.arange(12.0).reshape(3, 4) for _ in range(2)]
+            results = [g(x, torch.tensor(1)) for g, x in zip((function, self.compiled(function)), given)]
+            self.assert_same(results[1], results[0])
+            for result in results:
+                result[1].add_(5)
+            self.assert_same(results[1], results[0])
+            self.assert_same(given[1], given[0])
+
+
+class Scans(Whole):
+    def test_associative_ones_work_on_all_pairs(self):
+        def f(x, y):
+            def combine(p, q):
+                return p[0] * q[0], q[0] * p[1] + q[1]
+
+            return associative_scan(torch.mul, x.sigmoid(), 0), *associative_scan(combine, (x, y), 1, reverse=True)
+
+        x, y = torch.randn(7, 5), torch.randn(7, 5)
+        graphs = self.check(f, x, y)
+        self.assertEqual([graph.torch_parts for graph in graphs], [0])
+        # Torch's gradient of a pointwise function of pairs is wrong: that of the generic form is the one to have.
+        wanted = torch.func.grad(lambda x: associative_scan(torch.mul, x.sigmoid(), 0, combine_mode="generic").square().sum())(x)
+        given = x.clone().requires_grad_()
+        self.compiled(lambda x: associative_scan(torch.mul, x.sigmoid(), 0).square().sum())(given).backward()
+        self.assert_same(given.grad, wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()
