@@ -16,10 +16,12 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
+from torch._dynamo.utils import flatten_graph_inputs
 from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils import _pytree as pytree
 
 from . import _native
 from ._settings import settings
@@ -440,9 +442,10 @@ def backend(
     """What the entry point of the group torch_dynamo_backends names."""
     warn_of_untested(torch.__version__)
     told = read_options(mode, options)
-    on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in inputs)
+    flat = pytree.tree_leaves(list(inputs))
+    on_gpu = any(isinstance(i, torch.Tensor) and i.device.type == "cuda" for i in flat)
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
-    has_gradients = needs_gradients(inputs)
+    has_gradients = needs_gradients(flat)
     with_results = simplify_captured(module)
     keep_attention(module, has_gradients)
     if has_gradients:
@@ -461,6 +464,8 @@ def backend(
             partition_fn=partition,
             keep_inference_input_mutations=True,
         )
+        if any(isinstance(i, (list, tuple, dict)) for i in inputs):  # as compiled autograd gives them
+            return flatten_graph_inputs(module, inputs, make)
         return with_results(make(module, inputs))
 
 

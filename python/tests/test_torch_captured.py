@@ -1,9 +1,11 @@
-"""What is changed in Dynamo's graph before AOTAutograd takes it."""
+"""What is changed in Dynamo's graph before AOTAutograd takes it, and inputs that are lists."""
 
 import unittest
+import warnings
 
 import torch
 import torch._dynamo
+from torch import nn
 from torch._higher_order_ops import associative_scan
 from with_torch import Whole
 
@@ -90,6 +92,24 @@ class Scans(Whole):
         given = x.clone().requires_grad_()
         self.compiled(lambda x: associative_scan(torch.mul, x.sigmoid(), 0).square().sum())(given).backward()
         self.assert_same(given.grad, wanted)
+
+
+class Lists(Whole):
+    def test_compiled_autograd(self):
+        warnings.simplefilter("default")  # torch looks at gradients of values that have none
+        models = []
+        for compiles in (False, True):
+            torch.manual_seed(0)
+            torch._dynamo.reset()
+            model = nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 2))
+            loss = (self.compiled(model) if compiles else model)(torch.randn(4, 8)).square().mean()
+            if compiles:
+                with torch._dynamo.compiled_autograd._enable(torch.compile(backend="sylvite", fullgraph=True)):
+                    loss.backward()
+            else:
+                loss.backward()
+            models.append([parameter.grad for parameter in model.parameters()])
+        self.assert_same(models[1], models[0])
 
 
 if __name__ == "__main__":
