@@ -55,7 +55,7 @@ from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
-from .torch_training import partition, resize_by_products
+from .torch_training import keep_saved, partition, resize_by_products
 from .torch_views import mark_remade
 from .torch_vision import decompositions as of_torchvision
 
@@ -384,6 +384,8 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     """For AOTAutograd: from a graph to a function of one list, which it empties."""
 
     def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
+        if kind == "backward":
+            keep_saved()
         if _is_trivial(module):
             return keep(run_boxed(module), None)
         strides = take_strides(module, inputs) if kind == "backward" else {}

@@ -206,6 +206,15 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
 # Both graphs of a joint one.
 
 
+def keep_saved() -> None:
+    """For a backward graph that is compiled now: it writes nothing into what the forward pass saved, so that it can run again
+    (retain_graph), which torch refuses else."""
+    context = torch._guards.TracingContext.try_get()
+    donated = getattr(getattr(context, "fw_metadata", None), "bw_donated_idxs", None)
+    if donated:
+        donated.clear()
+
+
 def drop_detaches(module: torch.fx.GraphModule) -> None:
     """What gradients keep of a result is that result: else torch takes it for one that must be in memory, and saves it."""
     for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):

@@ -1,4 +1,4 @@
-"""What is changed in Dynamo's graph before AOTAutograd takes it, and inputs that are lists."""
+"""What is changed in Dynamo's graph before AOTAutograd takes it, inputs that are lists, and backward passes that run again."""
 
 import unittest
 import warnings
@@ -110,6 +110,26 @@ class Lists(Whole):
                 loss.backward()
             models.append([parameter.grad for parameter in model.parameters()])
         self.assert_same(models[1], models[0])
+
+
+class Again(Whole):
+    def test_a_backward_pass_that_keeps_its_graph(self):
+        a, b = nn.Linear(4, 4), nn.Linear(4, 2)
+
+        def f(x):
+            y = torch.relu(a(x))
+            return b(y.exp()), y * 2
+
+        x, grads = torch.randn(3, 4), []
+        for function in (f, self.compiled(f)):
+            first, second = function(x)
+            first.sum().backward(retain_graph=True)
+            first.square().sum().backward(retain_graph=True)
+            second.sum().backward()
+            grads.append([p.grad for model in (a, b) for p in model.parameters()])
+            a.zero_grad()
+            b.zero_grad()
+        self.assert_same(grads[1], grads[0])
 
 
 if __name__ == "__main__":
