@@ -29,6 +29,7 @@ struct Blocks {
   }
   /// The same for what is made of blocks, whatever its type: convolutions do not read it.
   [[nodiscard]] bool fit_work(const TensorType& type) const {
+    if (!hold_all && type.dtype == DType::boolean) return type.rank() == 4 && type.element_count() != 0;
     const bool is_work = type.dtype == DType::f32 || type.dtype == DType::boolean;
     return fit(type) ||
            (hold_all && is_work && may_lie_innermost({DType::f32, type.shape, type.layout}, true));
@@ -209,16 +210,60 @@ Rule find_rule(Op op) {
   }
 }
 
+/// The one operand of pointwise work that has the result's shape, where blocks of it give blocks of the result.
+ValueId operand_of_blocks(const Graph& graph, const Node& node, const Blocks& blocks) {
+  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
+  Operands operands{graph, node, blocks, {}};
+  ValueId found = no_value;
+  for (const ValueId input : node.inputs) {
+    const bool is_whole = input != no_value && graph.type(input).shape == operands.output().shape;
+    if (input == no_value || (is_whole && found != no_value)) return no_value;
+    operands.blocked.push_back(is_whole);
+    if (is_whole) found = input;
+  }
+  const bool takes = found != no_value && !graph.is_constant(found) && blocks.fit_work(graph.type(found));
+  return takes && pointwise_rule(operands) ? found : no_value;
+}
+
+/// Per value: work on blocks makes it, of blocks of what it is made of. Where several values that are turned into blocks are work on
+/// the same one, as the masks and slopes of an activation's gradient are, that one is turned, once.
+IdMap<bool> made_of_blocks(const Graph& graph, const Blocks& blocks, const std::vector<ValueId>& turned) {
+  const auto operand = [&](ValueId id) {
+    const NodeId producer = graph.value(id).producer;
+    return producer == no_node ? no_value : operand_of_blocks(graph, graph.node(producer), blocks);
+  };
+  IdMap<int> turned_of(graph.values().size(), 0);  // per value: how many of those are work on it, or itself
+  for (const ValueId id : turned)
+    for (ValueId from = id; from != no_value; from = operand(from)) ++turned_of[from];
+  IdMap<bool> made(graph.values().size(), false);
+  for (const ValueId id : turned) {
+    std::vector<ValueId> work;
+    int most = turned_of[id];
+    for (ValueId from = id; from != no_value; from = operand(from)) {
+      if (turned_of[from] > most) {
+        most = turned_of[from];
+        for (const ValueId each : work) made[each] = true;
+      }
+      work.push_back(from);
+    }
+  }
+  return made;
+}
+
 class Assigner {
  public:
-  Assigner(const Graph& source, Blocks blocks)
+  Assigner(const Graph& source, Blocks blocks, IdMap<bool> made_of_blocks)
       : source_(source),
         blocks_(blocks),
+        made_of_blocks_(std::move(made_of_blocks)),
         readers_(source.uses()),
         dense_(source),
         blocked_(source.values().size(), no_value) {
     dense_.add_inputs();
   }
+
+  /// Dense values that were turned into blocks, once it has run.
+  [[nodiscard]] const std::vector<ValueId>& turned() const { return turned_; }
 
   Graph run() {
     for (const Node& node : source_.nodes()) add(node, wants(node));
@@ -258,7 +303,24 @@ class Assigner {
   ValueId as_blocked(ValueId id) {
     if (blocked_[id] != no_value) return blocked_[id];
     const std::int64_t block = blocks_.of(source_.type(id));
+    if (made_of_blocks_[id])
+      return blocked_[id] = work_on_blocks(source_.node(source_.value(id).producer), block);
+    turned_.push_back(id);
     return blocked_[id] = dense_.graph().add(Op::to_layout, {as_dense(id)}, {{"block", block}});
+  }
+
+  ValueId work_on_blocks(const Node& node, std::int64_t block) {
+    Operands operands{source_, node, blocks_, {}};
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      operands.blocked.push_back(operands.type(i).shape == operands.output().shape);
+    const Wanted wanted = pointwise_rule(operands).value();
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(wanted[i] ? as_blocked(node.inputs[i]) : as_dense(node.inputs[i]));
+    const ValueId made = dense_.add_copy(node, std::move(inputs)).at(0);
+    dense_.graph().value(made).type.layout.channel_block = static_cast<int>(block);
+    return made;
   }
 
   /// Transposes between images with their channels innermost and dense values of the same order move nothing.
@@ -328,6 +390,8 @@ class Assigner {
 
   const Graph& source_;
   Blocks blocks_;
+  IdMap<bool> made_of_blocks_;
+  std::vector<ValueId> turned_;
   IdMap<std::vector<NodeId>> readers_;
   GraphCopier dense_;       ///< makes the result; what stands for a value is its dense form
   IdMap<ValueId> blocked_;  ///< per source value: its blocked form in the result, or no_value
@@ -342,8 +406,14 @@ bool has_convolutions(const Graph& graph) {
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
   if (!has_convolutions(graph)) return graph;
-  const bool hold_all = options.image_layout == ImageLayout::channels_last;
-  return Assigner(graph, {hold_all, options.channel_block, options.tf32}).run();
+  const Blocks blocks{options.image_layout == ImageLayout::channels_last, options.channel_block,
+                      options.tf32};
+  Assigner first(graph, blocks, IdMap<bool>(graph.values().size(), false));
+  Graph laid = first.run();
+  if (blocks.hold_all) return laid;
+  IdMap<bool> made = made_of_blocks(graph, blocks, first.turned());
+  if (std::ranges::find(made, true) == made.end()) return laid;
+  return without_dead_nodes(Assigner(graph, blocks, std::move(made)).run());
 }
 
 }  // namespace sylvite

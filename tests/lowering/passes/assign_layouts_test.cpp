@@ -60,6 +60,24 @@ TEST(Layouts, ResidualNetworkChangesLayoutOnce) {
   EXPECT_LE(count(result, Op::to_layout), 2);
 }
 
+TEST(Layouts, MasksOfOneValueAreMadeOfItsBlocks) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 32, 8, 8})),
+                mean = graph.add_input("mean", f32({1, 32, 1, 1}));
+  const ValueId gradient = graph.add_input("gradient", f32({2, 32, 8, 8}));
+  const ValueId centred = graph.add(Op::sub, {x, mean});
+  const ValueId low = scalar(graph, -3), high = scalar(graph, 3);
+  const ValueId slope = graph.add(Op::mul, {centred, high});
+  const ValueId back = conv(graph, gradient, 32, 1);
+  const ValueId inner = graph.add(
+      Op::where, {graph.add(Op::less_equal, {centred, high}), graph.add(Op::mul, {back, slope}), back});
+  graph.outputs = {graph.add(Op::where, {graph.add(Op::less, {centred, low}), back, inner})};
+  const Graph result = assign_layouts(graph, {});
+  EXPECT_EQ(count(result, Op::to_layout), 3) << "of gradient, centred, and the output";
+  for (const Op op : {Op::less, Op::less_equal, Op::where}) EXPECT_EQ(block_after(result, op), 16);
+  EXPECT_EQ(count(result, Op::less), 1);
+}
+
 /// concat of dense parts of 32 channels, read by `reader`.
 Graph concat_read_by(const std::function<ValueId(Graph&, ValueId)>& reader) {
   Graph graph;
