@@ -120,10 +120,12 @@ double Contraction::cost(const Numbers& point) const {
                         point.tasks > 0 ? machine.threads : 1);
 }
 
-/// Do vectors have all lanes, though lines of pixels may be shorter?
+/// Do vectors have all lanes, though lines of pixels may be shorter? Windows that may leave a line are masked at its end.
 bool Contraction::is_masked() const {
-  return facts.anchor->op == Op::conv && !facts.loops.empty() && facts.loops.front().is_open &&
-         facts.loops.front().least < facts.lanes;
+  if (facts.anchor->op != Op::conv || facts.loops.empty()) return false;
+  const std::vector<std::int64_t>& pads = facts.anchor->attributes.integers("pads");
+  const bool may_leave = pads[pads.size() / 2 - 1] != 0 || pads.back() != 0;
+  return may_leave && facts.loops.front().is_open && facts.loops.front().least < facts.lanes;
 }
 
 /// Lanes that vectors could have, over those that work on elements.

@@ -228,6 +228,13 @@ std::vector<OpenCase> image_cases() {
            "strides=[1,1]}\n"
            "  return %v0\n}\n",
        " in1", images},
+      {"groups_of_dense_pixels",
+       "graph kernel(%in0: f32[2,8,s0,s1], %in1: f32[8,4,1,1]) where {s0: 2..@8, s1: 2..@9} {\n"
+       "  %v0: f32[2,8,s0,s1] = conv(%in0, %in1) {dilations=[1,1], groups=2, pads=[0,0,0,0], "
+       "strides=[1,1]}\n"
+       "  return %v0\n}\n",
+       " in1",
+       {{{"s0", 8}, {"s1", 9}}, {{"s0", 4}, {"s1", 4}}, {{"s0", 17}, {"s1", 33}}}},
       {"groups_of_dense_images_and_a_line",
        "graph kernel(%in0: f32[1,8,1,s1], %in1: f32[2,8,s0,s1], %in2: f32[8,4,3,3]) where "
        "{s0: 2..@14, s1: 2..@14} {\n"
