@@ -1,5 +1,7 @@
 #include "schedules/spaces/conv_source.h"
 
+#include <numeric>
+
 #include "frontend/graph/rewrite.h"
 #include "lowering/plan/run_extents.h"
 
@@ -25,6 +27,20 @@ ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem) {
   };
   return {least_extent(kernel, problem.anchor, 3), least_extent(kernel, problem.anchor, 2),
           is_open(2) || is_open(3), is_open(3) && !is_open(2) && problem.out_height == 1};
+}
+
+bool divides_lines(const ConvProblem& problem) {
+  const std::int64_t filter =
+      problem.depthwise ? problem.channels / 6 : problem.out_channels * problem.kernel_x * problem.kernel_y;
+  return 2 * filter < problem.height * problem.width;
+}
+
+bool crowds_cache(const ConvProblem& problem) {
+  constexpr std::int64_t way_bytes = 128 << 10, ways = 8;  // of most processors
+  const std::int64_t plane_bytes = static_cast<std::int64_t>(dtype_size(problem.element)) *
+                                   problem.source_block * problem.height * problem.width;
+  const std::int64_t places = way_bytes / std::gcd(plane_bytes, way_bytes);
+  return problem.source_blocks() > ways / 2 * places;
 }
 
 void write_conv_source(ScheduleWriter& writer, const ConvProblem& problem, const std::string& source,

@@ -19,6 +19,15 @@ struct ImageRoom {
 };
 [[nodiscard]] ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem);
 
+/// Each thread takes a run of tasks: lines of the image, which it then finds in its own cache when it wrote
+/// the same lines before, or blocks of channels, whose filters no other thread reads. Depthwise follows its
+/// neighbours, whose filters are about so large.
+[[nodiscard]] bool divides_lines(const ConvProblem& problem);
+
+/// Lines of the channels of a pixel fall on so few sets of the L2 that they push each other out before the next block of
+/// outputs reads them: planes are a power of two apart, or nearly.
+[[nodiscard]] bool crowds_cache(const ConvProblem& problem);
+
 /// Of open images a loop with edges would be three, and each loop in it again: these ask in every step instead. Several times less
 /// code, as fast.
 void write_few_edges(ScheduleWriter& writer, const std::string& stage, const std::vector<std::string>& loops);

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
@@ -71,7 +70,7 @@ Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Number
   tiling.lines = std::min(point.lines, room.lines);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
   tiling.is_line = room.is_line;
-  tiling.line_tiles = std::min(point.line_tiles, tiles_of(problem, tiling));
+  tiling.line_tiles = room.is_open ? point.line_tiles : std::min(point.line_tiles, tiles_of(problem, tiling));
   tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   if (point.slices != 0) {
@@ -202,25 +201,6 @@ std::int64_t stream_distance(const ConvProblem& problem) {
   return problem.depthwise || problem.packs_weight || bytes < least_bytes ? 0 : 1;
 }
 
-/// Each thread takes a run of tasks: lines of the image, which it then finds in its own cache when it wrote
-/// the same lines before, or blocks of channels, whose filters no other thread reads. Depthwise follows its
-/// neighbours, whose filters are about so large.
-bool divides_lines(const ConvProblem& problem) {
-  const std::int64_t filter =
-      problem.depthwise ? problem.channels / 6 : problem.out_channels * problem.kernel_x * problem.kernel_y;
-  return 2 * filter < problem.height * problem.width;
-}
-
-/// Lines of the channels of a pixel fall on so few sets of the L2 that they push each other out before the next block of
-/// outputs reads them: planes are a power of two apart, or nearly.
-bool crowds_cache(const ConvProblem& problem) {
-  constexpr std::int64_t way_bytes = 128 << 10, ways = 8;  // of most processors
-  const std::int64_t plane_bytes = static_cast<std::int64_t>(dtype_size(problem.element)) *
-                                   problem.source_block * problem.height * problem.width;
-  const std::int64_t places = way_bytes / std::gcd(plane_bytes, way_bytes);
-  return problem.source_blocks() > ways / 2 * places;
-}
-
 /// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
 /// of them. 0: copies are not worth it; planes that lie well are read as fast where they are.
 std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
@@ -278,6 +258,20 @@ void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine
   point.slices = 1;
 }
 
+/// How many tiles of an open image a task takes, so that all blocks of outputs are made of what the L2 keeps of it: runs may have
+/// larger images than the one that it is near. 0: what several such tasks read of the filters would be more.
+std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                        const Tiling& tile) {
+  if (!room.is_open || problem.depthwise || problem.groups > 1 || !problem.x_is_blocked) return 0;
+  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
+  const std::int64_t room_bytes = machine.l2_bytes / 8 * 5;
+  const std::int64_t filter = bytes * problem.fold_steps() * problem.pair() * tile.blocks * problem.block;
+  if (filter > room_bytes / 4) return 0;
+  const std::int64_t pixels =
+      tile.is_line ? tile.pixels * problem.stride_x : tile.lines * problem.stride_y * problem.width;
+  return std::max<std::int64_t>(1, room_bytes / (bytes * problem.channels * pixels));
+}
+
 Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
   const Tiling tile = best_tile(problem, room, machine);
   const std::int64_t tiles = tiles_of(problem, tile);
@@ -296,6 +290,11 @@ Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Mac
   if (const std::int64_t copied = room.is_open ? 0 : copied_tiles(problem, machine, tile); copied > 0) {
     point.copy_source = 2;
     point.line_tiles = copied;
+    point.lines_outer = 1;
+  }
+  if (const std::int64_t kept = kept_tiles(problem, room, machine, tile);
+      kept > 0 && (machine.threads == 1 || (point.lines_outer != 0 && kept < point.line_tiles))) {
+    point.line_tiles = kept;
     point.lines_outer = 1;
   }
   point.stream_ahead = stream_distance(problem);
