@@ -8,6 +8,10 @@
 
 namespace sylvite {
 
+/// load_graph of a model whose sizes are open, at these.
+[[nodiscard]] Imported load_graph_at(const Sizes& sizes, Graph graph,
+                                     const std::shared_ptr<const Setup>& setup);
+
 /// The model at these sizes with kernels for them alone. May throw Error.
 using ImportAt = std::function<Imported(const Sizes&)>;
 

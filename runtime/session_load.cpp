@@ -141,6 +141,7 @@ void transform(Imported& imported) {
   options.open_sizes = !imported.sizes.empty();
   graph = run_passes(imported.graph, options, passes);
   LoweringOptions lowering = lowering_options(setup);
+  lowering.open_sizes = options.open_sizes;
   lowering.large_bytes = large_bytes_at(imported.sizes, lowering.large_bytes);
   Plan plan = lower(graph, lowering, passes);
   if (setup.machine.gpu) plan = unrolled(plan);  // launches there have fixed addresses
@@ -331,10 +332,14 @@ void check_states(const Graph& graph) {
 
 }  // namespace
 
-Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
+Imported load_graph_at(const Sizes& sizes, Graph graph, const std::shared_ptr<const Setup>& setup) {
   if (graph.outputs.empty()) throw ModelError("the graph has no outputs; add values to Graph::outputs");
   if (!graph.states.empty()) check_states(graph);
-  return load(setup, "", {}, [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
+  return load(setup, "", sizes, [&] { return ImportedModel{std::move(graph), nullptr, {}}; });
+}
+
+Imported load_graph(Graph graph, const std::shared_ptr<const Setup>& setup) {
+  return load_graph_at({}, std::move(graph), setup);
 }
 
 }  // namespace sylvite

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "frontend/values/size_facts.h"
 #include "frontend/values/size_table.h"
 
 namespace sylvite {
@@ -133,14 +134,34 @@ Tensor tap_table(const ResizeRule& rule, const ResizeAxis& axis, const TapTable&
 
 using MakeTable = std::function<Tensor(const ResizeRule&, const ResizeAxis&)>;
 
-/// A constant that follows from the extents of the axis: with this scale, or with the one that follows from them.
-Sym size_table(GraphBuilder& b, const std::string& name, const ResizeRule& rule, const ResizeAxis& axis,
-               const MakeTable& make) {
+std::int64_t scaled(std::int64_t extent, double scale) {
+  return static_cast<std::int64_t>(std::floor(static_cast<double>(extent) * scale));
+}
+
+/// What is no work is none at other sizes either, and an infinity times a weight of zero is NaN.
+Tensor changed(const ResizeRule& rule, const ResizeAxis& axis, const MakeTable& make) {
+  if (is_unchanged(rule, axis)) throw UnsupportedError("an axis keeps its extent at these sizes");
+  return make(rule, axis);
+}
+
+/// How a constant follows from the extents of the axis: with this scale, or with the one that follows from them. Where the model
+/// has the scale, it follows from the extent before alone.
+std::vector<TableReading> table_readings(const std::string& name, const ResizeRule& rule,
+                                         const ResizeAxis& axis, const MakeTable& make) {
   const std::string words = fmt::format("resize {} {} {} {} {:a} {} {} roi {:a} {:a}", name, rule.mode,
                                         rule.transform, rule.nearest_mode, rule.cubic_a, rule.is_antialias,
                                         rule.excludes_outside, axis.roi_start, axis.roi_end);
   std::vector<TableReading> readings;
   using Scale = std::function<double(double from, double to)>;
+  if (axis.has_own_scale && axis.to == scaled(axis.from, axis.scale))
+    readings.push_back({fmt::format("{} own scale {:a}", words, axis.scale),
+                        {axis.from},
+                        [rule, axis, make](const Dims& numbers) {
+                          ResizeAxis other = axis;
+                          other.from = numbers.at(0);
+                          other.to = scaled(other.from, axis.scale);
+                          return changed(rule, other, make);
+                        }});
   const auto add = [&](const std::string& of_scale, const Scale& scale) {
     if (scale(static_cast<double>(axis.from), static_cast<double>(axis.to)) != axis.scale) return;
     const auto at = [rule, axis, make, scale](const Dims& numbers) {
@@ -148,16 +169,44 @@ Sym size_table(GraphBuilder& b, const std::string& name, const ResizeRule& rule,
       other.from = numbers.at(0);
       other.to = numbers.at(1);
       other.scale = scale(static_cast<double>(other.from), static_cast<double>(other.to));
-      // What is no work is none there either, and an infinity times a weight of zero is NaN.
-      if (is_unchanged(rule, other)) throw UnsupportedError("an axis keeps its extent at these sizes");
-      return make(rule, other);
+      return changed(rule, other, make);
     };
     readings.push_back({words + of_scale, {axis.from, axis.to}, at});
   };
   add(fmt::format(" scale {:a}", axis.scale), [scale = axis.scale](double, double) { return scale; });
   add(" ratio", [](double from, double to) { return to / from; });
   add(" f32 ratio", [](double from, double to) { return static_cast<float>(to) / static_cast<float>(from); });
-  return b.constant(make_size_table(std::move(readings)));
+  return readings;
+}
+
+/// Places that are evenly apart become slices: how far, and 0 where they are not.
+std::int64_t step_between(const Tensor& places) {
+  const std::int64_t step = places.size() > 1 ? places.as_int64(1) - places.as_int64(0) : 1;
+  for (std::int64_t i = 1; i < places.size(); ++i)
+    if (places.as_int64(i) - places.as_int64(i - 1) != step) return 0;
+  return step;
+}
+
+/// At other sizes the places may be slices where here they are none.
+void note_steps(const std::vector<TableReading>& readings, const ResizeAxis& axis) {
+  const bool is_by_ratio = !axis.has_own_scale && readings.size() > 1;
+  const TableReading& followed = readings[is_by_ratio ? 1 : 0];
+  const auto step_at = [make = followed.make](const Dims& numbers) {
+    constexpr std::int64_t no_places = -1;
+    if (std::ranges::min(numbers) < 1) return Dims{no_places};
+    try {
+      return Dims{step_between(make(numbers))};
+    } catch (const Error&) {
+      return Dims{no_places};
+    }
+  };
+  (void)decide_by_sizes("steps of " + followed.rule, followed.numbers, step_at);
+}
+
+Sym nearest(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
+  std::vector<TableReading> readings = table_readings("nearest", rule, size, nearest_inputs);
+  note_steps(readings, size);
+  return gather(x, x.builder().constant(make_size_table(std::move(readings))), axis);
 }
 
 /// Sums of neighbours, so that a NaN or an infinity stays where ONNX has it: a product with a matrix would spread it over
@@ -170,9 +219,10 @@ Sym sum_of_taps(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size,
     const TapTable wanted{tap, count, is_weight, x.dtype()};
     const std::string name =
         fmt::format("{} of {} {}", tap, count, is_weight ? dtype_name(wanted.dtype) : "inputs");
-    return size_table(b, name, rule, size, [wanted](const ResizeRule& of, const ResizeAxis& at) {
+    const auto make = [wanted](const ResizeRule& of, const ResizeAxis& at) {
       return tap_table(of, at, wanted);
-    });
+    };
+    return b.constant(make_size_table(table_readings(name, rule, size, make)));
   };
   Sym sum;
   for (std::size_t tap = 0; tap < count; ++tap) {
@@ -244,9 +294,7 @@ Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size)
   // Few inputs make a small table, but each output's neighbours take time to find.
   x.builder().reserve_table({2, rule.mode == "nearest" ? 2 : std::max<std::int64_t>(size.from, 4), size.to});
   if (is_unchanged(rule, size)) return x;
-  const Sym y = rule.mode == "nearest"
-                    ? gather(x, size_table(x.builder(), "nearest", rule, size, nearest_inputs), axis)
-                    : interpolate_axis(x, axis, rule, size);
+  const Sym y = rule.mode == "nearest" ? nearest(x, axis, rule, size) : interpolate_axis(x, axis, rule, size);
   return rule.transform == "tf_crop_and_resize" ? with_outside(y, axis, rule, size) : y;
 }
 

@@ -18,6 +18,7 @@ struct ResizeRule {
 struct ResizeAxis {
   std::int64_t from = 0, to = 0;
   double scale = 1, roi_start = 0, roi_end = 1;
+  bool has_own_scale = false;  ///< a number of the model, from which `to` follows at all sizes
 };
 
 /// A weighted sum, or a gather for nearest neighbours; nothing where nothing changes. Throws UnsupportedError for tables

@@ -1,5 +1,7 @@
 // Operators whose result is known from attributes, shapes and constants alone.
 
+#include <onnx-ml.pb.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -18,7 +20,11 @@ namespace {
 void constant_op(ImportContext& c) {
   GraphBuilder& b = c.builder();
   if (c.is_string_tensor("value")) return c.output_strings(0, c.string_tensor("value"));
-  if (c.has_attribute("value")) return c.output(b.constant(c.tensor("value")));
+  if (c.has_attribute("value")) {
+    OnnxBinding binding = OnnxBinding::of(b.constant(c.tensor("value")).id());
+    binding.initializer = &c.find_attribute("value")->t();
+    return c.output_binding(0, binding);
+  }
   if (c.has_attribute("sparse_value")) return c.output(b.constant(c.tensor("sparse_value")));
   if (c.has_attribute("value_float")) return c.output(b.scalar(DType::f32, c.real("value_float", 0)));
   if (c.has_attribute("value_int"))

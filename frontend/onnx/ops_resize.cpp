@@ -35,7 +35,8 @@ void apply_sizes(ImportContext& c, const std::vector<std::int64_t>& sizes, const
   }
 }
 
-void apply_scales(const std::vector<double>& scales, const std::vector<int>& axes,
+/// `are_own`: the model has them as numbers, and none computes them by sizes.
+void apply_scales(const std::vector<double>& scales, bool are_own, const std::vector<int>& axes,
                   std::vector<ResizeAxis>& all) {
   if (scales.size() != axes.size())
     throw ModelError("{} scales are given for {} axes", scales.size(), axes.size());
@@ -45,6 +46,7 @@ void apply_scales(const std::vector<double>& scales, const std::vector<int>& axe
     if (!(scales[i] > 0) || !(to < 1e12)) throw ModelError("scale {} is out of range", scales[i]);
     axis.scale = scales[i];
     axis.to = static_cast<std::int64_t>(to);
+    axis.has_own_scale = are_own;
   }
 }
 
@@ -87,7 +89,7 @@ void resize(ImportContext& c) {
   std::vector<ResizeAxis> all = unchanged_axes(x);
   const bool has_scales = c.has_input(2) && c.input(2).size() > 0;
   if (has_scales)
-    apply_scales(c.constant_reals(2), axes, all);
+    apply_scales(c.constant_reals(2), c.binding(2).initializer != nullptr, axes, all);
   else
     apply_sizes(c, c.constant_integers(3), axes, all);
   if (rule.transform == "tf_crop_and_resize") {
@@ -112,7 +114,10 @@ void upsample(ImportContext& c) {
   std::vector<int> axes(static_cast<std::size_t>(x.rank()));
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int>(i);
   std::vector<ResizeAxis> all = unchanged_axes(x);
-  apply_scales(c.has_input(1) ? c.constant_reals(1) : c.reals("scales"), axes, all);
+  if (c.has_input(1))
+    apply_scales(c.constant_reals(1), c.binding(1).initializer != nullptr, axes, all);
+  else
+    apply_scales(c.reals("scales"), true, axes, all);
   resize_axes(c, rule, all);
 }
 

@@ -357,7 +357,10 @@ Sym resized(TorchContext& c, Sym x, const ResizeRule& rule, const std::vector<do
     size.to = to[i];
     size.scale = static_cast<double>(size.to) / static_cast<double>(std::max<std::int64_t>(size.from, 1));
     const bool is_given = i - 2 < scales.size() && scales[i - 2] > 0;
-    if (is_given && rule.transform != "align_corners") size.scale = scales[i - 2];
+    if (is_given && rule.transform != "align_corners") {
+      size.scale = scales[i - 2];
+      size.has_own_scale = true;
+    }
     x = resize_axis(x, axis, rule, size);
   }
   return x;

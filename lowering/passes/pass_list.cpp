@@ -165,7 +165,7 @@ constexpr Pass<Options> table[] = {
      "numbers for channels are made in the layout that their readers want, and by these", has<Op::to_layout>},
     {"rows_of_blocks", fuses_blocks, plain<rows_of_blocks>,
      "blocks of channels that become rows of tokens do so in one kernel", has<Op::to_layout>},
-    {"repeat_pixels", fuses_blocks, plain<repeat_pixels>,
+    {"repeat_pixels", fuses_blocks, repeat_pixels,
      "gathers that repeat each element along dims are one broadcast", has<Op::gather>},
     {"write_states", [](const Options&) { return true; }, plain<write_states>,
      "states of which some elements are replaced are written where they lie"},

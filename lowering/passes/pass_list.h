@@ -166,8 +166,9 @@ inline constexpr std::size_t most_concat_inputs = 32;
 [[nodiscard]] Graph rows_of_blocks(const Graph& graph);
 
 /// The same graph in which gathers that repeat every element along dims of a dense value, as nearest neighbours of maps that grow by
-/// whole factors do, are one broadcast between reshapes. REQUIRES assign_layouts first: blocks are copied whole as it is.
-[[nodiscard]] Graph repeat_pixels(const Graph& graph);
+/// whole factors do, are one broadcast between reshapes. With options.open_sizes only where they do so at all sizes: where one
+/// number of the model says how often. REQUIRES assign_layouts first: blocks are copied whole as it is.
+[[nodiscard]] Graph repeat_pixels(const Graph& graph, const LoweringOptions& options);
 
 /// In the order in which they are applied.
 [[nodiscard]] std::span<const Pass<LoweringOptions>> lowering_passes();

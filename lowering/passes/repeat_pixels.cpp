@@ -3,37 +3,56 @@
 // As nearest pixels of maps that grow by whole factors: two kernels that look up places become one that computes them, and
 // writes whole lines.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/values/size_table.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
 
-/// How often each element along the dim comes, one after the other; nothing where they come otherwise.
-std::optional<std::int64_t> repetitions(const Graph& graph, const Node& node) {
+/// How often each of so many elements comes, one after the other; nothing where they come otherwise.
+std::optional<std::int64_t> repetitions(const Tensor& places, std::int64_t from) {
+  const std::int64_t to = places.size();
+  if (from < 1 || to <= from || to % from != 0) return std::nullopt;
+  for (std::int64_t i = 0; i < to; ++i)
+    if (places.as_int64(i) != i / (to / from)) return std::nullopt;
+  return to / from;
+}
+
+/// Does each of other numbers of elements come as often? Places that follow from that number alone are asked for many more.
+bool is_so_at_all_sizes(const Tensor& places, std::int64_t from, std::int64_t each) {
+  constexpr std::int64_t more = 1000;
+  const TableReadings readings = readings_of(places);
+  return readings != nullptr && std::ranges::any_of(*readings, [&](const TableReading& reading) {
+           return reading.numbers == Dims{from} &&
+                  repetitions(reading.make({from + more}), from + more) == each;
+         });
+}
+
+std::optional<std::int64_t> repetitions(const Graph& graph, const Node& node, bool open_sizes) {
   const Value& places = graph.value(node.inputs[1]);
   if (!places.constant || places.type.rank() != 1) return std::nullopt;
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
   const std::int64_t from = graph.type(node.inputs[0]).dims()[axis];
-  const std::int64_t to = places.constant->size();
-  if (from < 1 || to <= from || to % from != 0) return std::nullopt;
-  for (std::int64_t i = 0; i < to; ++i)
-    if (places.constant->as_int64(i) != i / (to / from)) return std::nullopt;
-  return to / from;
+  const std::optional<std::int64_t> each = repetitions(*places.constant, from);
+  if (each && open_sizes && !is_so_at_all_sizes(*places.constant, from, *each)) return std::nullopt;
+  return each;
 }
 
-bool repeat(GraphRewriter& rewriter, const Node& node) {
+bool repeat(GraphRewriter& rewriter, const Node& node, bool open_sizes) {
   const Graph& source = rewriter.source();
   if (node.op != Op::gather || source.type(node.outputs[0]).element_count() == 0) return false;
   Dims times(source.type(node.outputs[0]).dims().size(), 1);
   ValueId given = node.outputs[0];
   for (const Node* next = &node; next != nullptr; next = producer_if(source, given, Op::gather)) {
-    const std::optional<std::int64_t> each =
-        source.type(next->inputs[0]).layout.channel_block == 0 ? repetitions(source, *next) : std::nullopt;
+    const std::optional<std::int64_t> each = source.type(next->inputs[0]).layout.channel_block == 0
+                                                 ? repetitions(source, *next, open_sizes)
+                                                 : std::nullopt;
     if (!each) break;
     times[static_cast<std::size_t>(next->attributes.integer("axis"))] *= *each;
     given = next->inputs[0];
@@ -56,8 +75,10 @@ bool repeat(GraphRewriter& rewriter, const Node& node) {
 
 }  // namespace
 
-Graph repeat_pixels(const Graph& graph) {
-  return rewrite_nodes(graph, repeat);
+Graph repeat_pixels(const Graph& graph, const LoweringOptions& options) {
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    return repeat(rewriter, node, options.open_sizes);
+  });
 }
 
 }  // namespace sylvite

@@ -111,6 +111,7 @@ struct LoweringOptions {
   bool tf32 = false;              ///< with channels_last: tensor cores read f32 values, too
   bool multiply_patches = false;  ///< convolutions of patches as matmuls, for tensor cores
   bool widen_bits = false;        ///< weights of a few bits are widened before products, for GPUs
+  bool open_sizes = false;        ///< the same is to be made of the model at other sizes
   /// With `fuse`: larger f32 values between convolutions are computed by rows in their reader where
   /// row_fusion.h allows. 0: all are stored.
   std::int64_t large_bytes = 0;

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/torch/memory_order.h"
+#include "frontend/values/size_facts.h"
 #include "frontend/values/strided.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
@@ -136,18 +137,22 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   const auto import_at = [&](const Sizes& at) {
     return import_torch(graph.text, import_options_of(graph, by_name(graph, at), parameters, setup->machine));
   };
-  const auto load_at = [&](const Sizes& at) { return load_graph(import_at(at).graph, setup); };
+  const auto load_at = [&](const Sizes& at) {
+    NotedSizeFacts facts;
+    Imported imported = load_graph_at(at, import_at(at).graph, setup);
+    imported.facts = facts.take();
+    return imported;
+  };
+  NotedSizeFacts facts;
   TorchGraph torch = import_at(sizes);
   ChosenCapture capture;
   capture.reads = reads_of(graph, torch);
   capture.outputs = std::move(torch.outputs);
   for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
   std::optional<Imported> known = open ? known_at(*open, sizes, capture.taken, torch.graph) : std::nullopt;
-  capture.imported = known ? std::move(*known) : load_graph(std::move(torch.graph), setup);
-  if (open != nullptr && !known) {
-    capture.imported.sizes = sizes;
-    take_open_kernels(open->model, capture.imported, load_at);
-  }
+  capture.imported = known ? std::move(*known) : load_graph_at(sizes, std::move(torch.graph), setup);
+  if (!known) capture.imported.facts = facts.take();
+  if (open != nullptr && !known) take_open_kernels(open->model, capture.imported, load_at);
   capture.chosen = choose_candidates(capture.imported);
   return capture;
 }

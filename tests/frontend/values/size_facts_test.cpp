@@ -82,5 +82,21 @@ TEST(SizeFacts, BoundsOfSlicesMayLieBeyondTheEnd) {
   EXPECT_NE(decisions(slice, 20), decisions(slice, 19));
 }
 
+TEST(SizeFacts, PixelsMayBeEvenlyApart) {
+  const auto halved = [](onnx::GraphProto& graph) {
+    onnx::NodeProto& pool = add_node(graph, "MaxPool", {"x"}, {"coarse"});
+    set_integers(pool, "kernel_shape", {3});
+    set_integers(pool, "strides", {2});
+    set_integers(pool, "pads", {1, 1});
+    add_node(graph, "Shape", {"coarse"}, {"sizes"});
+    onnx::NodeProto& resize = add_node(graph, "Resize", {"x", "", "", "sizes"}, {"y"});
+    set_text(resize, "coordinate_transformation_mode", "asymmetric");
+    set_text(resize, "nearest_mode", "floor");
+  };
+  EXPECT_EQ(decisions(halved, 8), decisions(halved, 10));
+  EXPECT_EQ(decisions(halved, 9), decisions(halved, 11));
+  EXPECT_NE(decisions(halved, 8), decisions(halved, 9));
+}
+
 }  // namespace
 }  // namespace sylvite
