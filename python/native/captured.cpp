@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/torch/memory_order.h"
+#include "frontend/torch/torch_text.h"
 #include "frontend/values/size_facts.h"
 #include "frontend/values/strided.h"
 #include "runtime/kernel_menu.h"
@@ -73,12 +74,58 @@ std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph&
   return reads;
 }
 
+std::map<std::size_t, std::set<std::string>> extents_of_parameters(const CapturedGraph& graph) {
+  std::map<std::string, std::set<std::string>> by_name;
+  for (const TorchTextInput& input : read_torch_text(graph.text).inputs)
+    for (const Extent& extent : input.type.shape)
+      for (const std::string& symbol : extent.symbols()) by_name[input.name].insert(symbol);
+  std::map<std::size_t, std::set<std::string>> extents;
+  for (std::size_t i = 0; i < graph.inputs.size(); ++i)
+    if (graph.inputs[i].kind == CapturedInput::Kind::parameter) extents[i] = by_name[graph.inputs[i].name];
+  return extents;
+}
+
 /// torch's guards say which sizes the text holds for; what does not hold beside a size is refused there.
-ModelSizes open_sizes(const CapturedGraph& graph) {
+ModelSizes open_sizes(const CapturedGraph& graph, const OpenCapture& open) {
   ModelSizes model;
-  for (const CapturedSymbol& symbol : graph.symbols)
-    model.symbols.push_back({.name = symbol.name, .range = {}});
+  for (std::size_t i = 0; i < graph.symbols.size(); ++i)
+    if (!open.held[i]) model.symbols.push_back({.name = graph.symbols[i].name, .range = {}});
   return model;
+}
+
+/// From here on plans have these parameters' values, and the extents of these are no open sizes.
+void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes& sizes,
+                     const std::vector<TakenParameter>& taken) {
+  if (open.model.plans != nullptr && open.taken == taken) return;
+  std::vector<std::optional<std::int64_t>> held(sizes.size());
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const auto has_extent = [&](const TakenParameter& each) {
+      return open.extents.at(each.input).contains(graph.symbols[i].name);
+    };
+    if (std::ranges::any_of(taken, has_extent)) held[i] = sizes[i];
+  }
+  if (open.model.menu == nullptr || open.held != held) {
+    open.held = std::move(held);
+    open.model.parsed.sizes = open_sizes(graph, open);
+    open.model.menu = std::make_shared<KernelMenu>(open.model.setup);
+  }
+  open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
+  open.taken = taken;
+}
+
+/// Sizes of the graph as the model has them.
+Sizes without_held(const OpenCapture& open, const Sizes& sizes) {
+  Sizes rest;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (!open.held[i]) rest.push_back(sizes[i]);
+  return rest;
+}
+
+Sizes with_held(const OpenCapture& open, const Sizes& rest) {
+  Sizes sizes;
+  auto next = rest.begin();
+  for (const std::optional<std::int64_t>& number : open.held) sizes.push_back(number ? *number : *next++);
+  return sizes;
 }
 
 bool has_types(const std::vector<Port>& ports, const std::vector<ValueId>& values, const Graph& graph) {
@@ -88,14 +135,9 @@ bool has_types(const std::vector<Port>& ports, const std::vector<ValueId>& value
   });
 }
 
-/// The plan of `graph` as plans at other sizes, with the same parameters, tell it; nullopt where they do not.
-std::optional<Imported> known_at(OpenCapture& open, const Sizes& sizes,
-                                 const std::vector<TakenParameter>& taken, const Graph& graph) {
-  if (open.model.plans == nullptr || open.taken != taken) {
-    open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
-    open.taken = taken;
-  }
-  std::optional<Imported> known = bind_known_sizes(open.model, sizes);
+/// The plan of `graph` as plans at other sizes tell it; nullopt where they do not.
+std::optional<Imported> known_at(const OpenCapture& open, const Sizes& sizes, const Graph& graph) {
+  std::optional<Imported> known = bind_known_sizes(open.model, without_held(open, sizes));
   const bool fits = known && has_types(known->plan->inputs, graph.inputs, graph) &&
                     has_types(known->plan->outputs, graph.outputs, graph);
   return fits ? std::move(known) : std::nullopt;
@@ -126,8 +168,7 @@ std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
   if (setup->config.open_kernels != AutoOff::automatic || graph.symbols.empty()) return nullptr;
   auto open = std::make_unique<OpenCapture>();
   open->model.setup = setup;
-  open->model.parsed.sizes = open_sizes(graph);
-  open->model.menu = std::make_shared<KernelMenu>(setup);
+  open->extents = extents_of_parameters(graph);
   return open;
 }
 
@@ -137,9 +178,9 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   const auto import_at = [&](const Sizes& at) {
     return import_torch(graph.text, import_options_of(graph, by_name(graph, at), parameters, setup->machine));
   };
-  const auto load_at = [&](const Sizes& at) {
+  const auto load_at = [&](const Sizes& rest) {
     NotedSizeFacts facts;
-    Imported imported = load_graph_at(at, import_at(at).graph, setup);
+    Imported imported = load_graph_at(rest, import_at(with_held(*open, rest)).graph, setup);
     imported.facts = facts.take();
     return imported;
   };
@@ -149,10 +190,13 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   capture.reads = reads_of(graph, torch);
   capture.outputs = std::move(torch.outputs);
   for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
-  std::optional<Imported> known = open ? known_at(*open, sizes, capture.taken, torch.graph) : std::nullopt;
-  capture.imported = known ? std::move(*known) : load_graph_at(sizes, std::move(torch.graph), setup);
+  if (open != nullptr) take_parameters(*open, graph, sizes, capture.taken);
+  const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
+  std::optional<Imported> known = is_open ? known_at(*open, sizes, torch.graph) : std::nullopt;
+  const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
+  capture.imported = known ? std::move(*known) : load_graph_at(rest, std::move(torch.graph), setup);
   if (!known) capture.imported.facts = facts.take();
-  if (open != nullptr && !known) take_open_kernels(open->model, capture.imported, load_at);
+  if (is_open && !known) take_open_kernels(open->model, capture.imported, load_at);
   capture.chosen = choose_candidates(capture.imported);
   return capture;
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -91,8 +93,11 @@ struct ChosenCapture {
 
 /// What sizes of a graph have in common where they are open.
 struct OpenCapture {
-  OpenModel model;                    ///< without a file
-  std::vector<TakenParameter> taken;  ///< whose values its plans have
+  OpenModel model;                                       ///< without a file
+  std::vector<TakenParameter> taken;                     ///< whose values its plans have
+  std::map<std::size_t, std::set<std::string>> extents;  ///< symbols in shapes of parameters, by input
+  /// Per symbol: its number, where it is an extent of what is taken, and so is no symbol of the model.
+  std::vector<std::optional<std::int64_t>> held;
 };
 /// nullptr where each size has kernels of its own.
 [[nodiscard]] std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,

@@ -297,6 +297,42 @@ class Serving(WithTorch):
             self.assertEqual(self.counts(graphs), told)
             self.assertLess(resident_pages() - size, 2000)
 
+    def test_extents_of_buffers_are_no_open_sizes(self):
+        class Typed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.words, self.kinds = nn.Embedding(50, 16), nn.Embedding(2, 16)
+                self.places, self.norm = nn.Embedding(80, 16), nn.LayerNorm(16)
+                self.register_buffer("place", torch.arange(64)[None], persistent=False)
+                self.register_buffer("kind", torch.zeros(1, 64, dtype=torch.long), persistent=False)
+
+            def forward(self, ids):
+                place = self.place[:, : ids.shape[1]]
+                kind = self.kind.gather(1, place).expand(ids.shape)
+                return self.norm(self.words(ids) + self.kinds(kind) + self.places(place)).mean(1)
+
+        model = Typed()
+        torch._dynamo.reset()
+        serve = lambda ids: model.eval()(ids)  # noqa: E731  # within it torch opens the extents of buffers
+        compiled = torch.compile(serve, backend="sylvite", dynamic=True, options={"fullgraph_strict": True})
+
+        def check(*sizes):
+            for size in sizes:
+                ids = torch.randint(0, 50, size)
+                self.assert_same(compiled(ids), model(ids))
+
+        with torch.no_grad(), torch_backend.listen() as graphs:
+            check((2, 3), (3, 5), (2, 15), (15, 2), (2, 16), (16, 2), (16, 17), (20, 40))
+            told = self.compiled_kernels(graphs)
+            check((4, 7), (9, 11), (3, 21), (18, 30), (5, 60))
+            self.assertEqual(self.compiled_kernels(graphs), told)
+            model.kind, model.place = torch.ones(1, 80, dtype=torch.long), torch.arange(80)[None]
+            check((4, 7), (9, 11), (5, 70), (6, 71), (7, 80))
+
+    @staticmethod
+    def compiled_kernels(graphs):
+        return sum(program.report()["compiled"] for graph in graphs for program in graph.programs)
+
     @staticmethod
     def counts(graphs):
         reports = [program.report() for graph in graphs for program in graph.programs]
