@@ -103,8 +103,8 @@ class ProgramText {
                        array("const struct sylvite_loop", "loops", loop_rows()) +
                        array("const struct sylvite_condition", "conditions", conditions) +
                        array("const struct sylvite_copy", "copies", copies) +
-                       array("const struct sylvite_grown", "grown", grown) +
-                       numbers_.function(name("numbers"));
+                       array("const struct sylvite_grown", "grown", grown);
+    text += numbers_.function(name("numbers"));  // once all tables have asked for theirs
     row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
                        name("low"), name("high"), numbers_.count() > 0 ? name("numbers") : "0",
                        name("conditions"), name("input_dims"), name("output_dims"), name("dims"),
