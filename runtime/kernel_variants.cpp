@@ -101,9 +101,10 @@ KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machin
 
 std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine,
                                                 const IsCompiled& is_compiled) {
-  if (!has_case(kernel)) return std::nullopt;
+  const std::optional<Kernel> of_first = as_case(all_.front().kernel, kernel);
+  if (!of_first) return std::nullopt;
   for (Variant* each : ranked(kernel, machine, is_compiled)) {
-    std::optional<Kernel> result = as_case(each->kernel, kernel);
+    std::optional<Kernel> result = each == &all_.front() ? of_first : as_case(each->kernel, kernel);
     if (result && (!machine.gpu || can_launch(*result, each->chosen(machine).candidate))) return result;
   }
   return kernel;
