@@ -123,8 +123,8 @@ std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& 
   return loops;
 }
 
-void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTiling& tiling,
-                  const Machine& machine, std::vector<std::string> batch, bool is_open) {
+void write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
+                  const MatmulTiling& tiling, const Machine& machine, const std::vector<std::string>& batch) {
   writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
   writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.tile.panels);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.tile.rows);
@@ -132,13 +132,10 @@ void write_output(ScheduleWriter& writer, const std::string& out, const MatmulTi
   writer.add("{}.split(t, tt, t, {}, TailStrategy::GuardWithIf);", out, tiling.row_tiles);
   std::vector<std::string> tasks = {"tt", "gg"};
   if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
+  const std::size_t together = loops_of_entries(kernel, tasks.size());
   tasks.insert(tasks.end(), batch.begin(), batch.end());
   writer.add("{}.reorder(v, q, i, t, g, {}).vectorize(v).unroll(q);", out, fmt::join(tasks, ", "));
-  if (machine.threads <= 1) return;
-  // Of more than two open dims in one loop, Halide's bounds take one for all of them.
-  const std::size_t inner = is_open ? std::min<std::size_t>(tasks.size(), 4) : tasks.size();
-  writer.parallelize(out, {tasks.begin(), tasks.begin() + static_cast<std::ptrdiff_t>(inner)});
-  for (std::size_t i = inner; i < tasks.size(); ++i) writer.add("{}.parallel({});", out, tasks[i]);
+  if (machine.threads > 1) writer.parallelize(out, tasks, together);
 }
 
 namespace {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,12 +25,18 @@ class ScheduleWriter {
   }
   void add_line(const std::string& line);
   [[nodiscard]] Schedule take() { return std::move(schedule_); }
-  /// Makes one parallel loop of a stage's loops, the innermost first; its name. REQUIRES loops.
-  std::string parallelize(const std::string& stage, const std::vector<std::string>& loops);
+  /// Makes one parallel loop of a stage's loops, the innermost first; its name. Those beyond the first `together` are parallel
+  /// loops around it. REQUIRES loops.
+  std::string parallelize(const std::string& stage, const std::vector<std::string>& loops,
+                          std::size_t together = SIZE_MAX);
 
  private:
   Schedule schedule_;
 };
+
+/// How many loops, of `tiles` and then of dims of batches, ScheduleWriter::parallelize may put together where each task makes one
+/// entry of the batches: in a loop of three dims and more Halide's bounds take the whole of an open one for each task.
+[[nodiscard]] std::size_t loops_of_entries(const Kernel& kernel, std::size_t tiles);
 
 /// A stage that is made inside these loops of its reader has one iteration of each. Only of open kernels: the compiler
 /// sees it where extents are numbers.

@@ -127,7 +127,7 @@ Candidate AmxMatmul::at(const MatmulPoint& point) const {
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
-  write_output(writer, out, tiling, machine, batch, kernel.open != nullptr);
+  write_output(writer, kernel, out, tiling, machine, batch);
   write_fold(writer, name + "_fold", out, tiling, point.overlap != 0);
   const std::int64_t slab = point.copy_a == in_slabs ? slab_of(problem) : 0;
   if (point.copy_a != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))

@@ -160,8 +160,8 @@ struct Levels {
 };
 
 /// Splits and orders the output's loops; with threads, the task loops become one parallel loop.
-Levels write_output(ScheduleWriter& writer, const std::string& out, const AttentionProblem& problem,
-                    const Tiling& tiling, const Machine& machine) {
+Levels write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
+                    const AttentionProblem& problem, const Tiling& tiling, const Machine& machine) {
   writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
   writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.value_panels);
   writer.add("{}.split({}, t, i, {}, TailStrategy::ShiftInwards);", out, problem.row_loop,
@@ -173,7 +173,8 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Attent
   std::vector<std::string> tasks = problem.batch_loops;
   if (tiling.keys_once) tasks.insert(tasks.begin(), "t");
   if (machine.threads == 1) return {tiling.keys_once ? "" : tasks[0], "t"};
-  const std::string task = writer.parallelize(out, tasks);
+  const std::size_t tiles = tasks.size() - problem.batch_loops.size();
+  const std::string task = writer.parallelize(out, tasks, loops_of_entries(kernel, tiles));
   if (tiling.keys_once) return {"", task};
   return {task, "t"};
 }
@@ -247,7 +248,7 @@ Candidate AttentionRows::at(const Numbers& point) const {
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = stage_batch(problem);
   ScheduleWriter writer;
-  const Levels levels = write_output(writer, out, problem, tiling, machine);
+  const Levels levels = write_output(writer, kernel, out, problem, tiling, machine);
   const int pair = problem.pair();
   const bool pairs = pair > 1;
   const std::vector<std::string> fold_loops = {"r0", "r1", "r2"};

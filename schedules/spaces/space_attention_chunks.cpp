@@ -86,8 +86,9 @@ Candidate AttentionChunks::at(const Numbers& point) const {
   if (problem.batch_loops.empty()) {
     writer.add("{}.compute_root();", state);
   } else {
-    const std::string task =
-        machine.threads > 1 ? writer.parallelize(out, problem.batch_loops) : problem.batch_loops.front();
+    const std::string task = machine.threads > 1
+                                 ? writer.parallelize(out, problem.batch_loops, loops_of_entries(kernel, 0))
+                                 : problem.batch_loops.front();
     writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", state, out, task);
   }
   writer.add("{}.vectorize(d0, {});", state, lanes);

@@ -131,7 +131,7 @@ Candidate BitsMatmul::at(const MatmulPoint& point) const {
   const std::string& name = kernel.body.value(product.anchor).name;
   const std::vector<std::string> batch = batch_loops(kernel, product);
   ScheduleWriter writer;
-  write_output(writer, out, tiling, machine, batch, kernel.open != nullptr);
+  write_output(writer, kernel, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   Form form{"matmul_bits", {}};
   if (uses_pairs(problem, machine)) form.parameters["pairs"] = pair_words(problem);

@@ -188,7 +188,7 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   ScheduleWriter writer;
-  write_output(writer, out, tiling, machine, batch, kernel.open != nullptr);
+  write_output(writer, kernel, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   if (point.slab > 0)
     write_slices(writer, name + "_fold", out, tiling, point.unroll_k);
