@@ -96,13 +96,18 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
          static_cast<double>(problem.kernel_x * problem.kernel_y);
 }
 
+/// Of so many blocks of outputs.
+std::int64_t filter_bytes(const ConvProblem& problem, std::int64_t blocks) {
+  return static_cast<std::int64_t>(dtype_size(problem.element)) * problem.fold_steps() * problem.pair() *
+         blocks * problem.block;
+}
+
 /// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels: more
 /// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
 double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                      const Tiling& tiling) {
   const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
-  const std::int64_t bytes =
-      dtype_size(problem.element) * problem.fold_steps() * problem.pair() * tiling.blocks * problem.block;
+  const std::int64_t bytes = filter_bytes(problem, tiling.blocks);
   if (problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
   if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, register_tile(problem, tiling));
   return (bytes <= machine.l2_bytes / 2 ? 1 : 2) * static_cast<double>(vectors);
@@ -196,9 +201,8 @@ Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machin
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& problem) {
   constexpr std::int64_t least_bytes = 64 << 10;
-  const std::int64_t elements = problem.fold_steps() * problem.pair() * problem.out_blocks() * problem.block;
-  const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element)) * elements;
-  return problem.depthwise || problem.packs_weight || bytes < least_bytes ? 0 : 1;
+  const bool is_small = filter_bytes(problem, problem.out_blocks()) < least_bytes;
+  return problem.depthwise || problem.packs_weight || is_small ? 0 : 1;
 }
 
 /// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
@@ -238,7 +242,7 @@ bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const Til
   const std::int64_t height =
       (problem.out_height - 1) * problem.stride_y + (problem.kernel_y - 1) * problem.dilation_y;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
-  return bytes * problem.fold_steps() * tile.blocks * problem.block > machine.l2_bytes / 2 &&
+  return filter_bytes(problem, tile.blocks) > machine.l2_bytes / 2 &&
          bytes * problem.channels * (width + 1) * (height + 1) > machine.l2_bytes;
 }
 
@@ -265,8 +269,7 @@ std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const
   if (!room.is_open || problem.depthwise || problem.groups > 1 || !problem.x_is_blocked) return 0;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t room_bytes = machine.l2_bytes / 8 * 5;
-  const std::int64_t filter = bytes * problem.fold_steps() * problem.pair() * tile.blocks * problem.block;
-  if (filter > room_bytes / 4) return 0;
+  if (filter_bytes(problem, tile.blocks) > room_bytes / 4) return 0;
   const std::int64_t pixels =
       tile.is_line ? tile.pixels * problem.stride_x : tile.lines * problem.stride_y * problem.width;
   return std::max<std::int64_t>(1, room_bytes / (bytes * problem.channels * pixels));
@@ -460,9 +463,9 @@ double TiledConv::cost(const Numbers& point) const {
       element_bytes * static_cast<double>(problem.batch * problem.channels * problem.height * problem.width);
   if (copies) cycles += source_bytes * (problem.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
   // The filter of a task is read again by every tile of it; beyond the L2 that costs.
-  const double filter_bytes = element_bytes * static_cast<double>(problem.fold_steps() * problem.pair() *
-                                                                  tiling.blocks * problem.block);
-  if (filter_bytes > 0.75 * static_cast<double>(machine.l2_bytes)) cycles *= 1.1;
+  if (static_cast<double>(filter_bytes(problem, tiling.blocks)) >
+      0.75 * static_cast<double>(machine.l2_bytes))
+    cycles *= 1.1;
   if (pays_to_slice(problem, machine, tiling) != (point.slices != 0)) cycles *= point.slices != 0 ? 1.1 : 4.0;
   const double tasks = task_count(problem, tiling);
   return seconds_per_cycle / machine.threads *
