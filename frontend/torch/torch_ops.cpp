@@ -8,8 +8,8 @@ const std::vector<TorchOp>& torch_ops() {
   static const std::vector<TorchOp> table = [] {
     std::vector<TorchOp> all;
     for (const auto family : {torch_pointwise_ops, torch_shape_ops, torch_matmul_ops, torch_reduction_ops,
-                              torch_normalization_ops, torch_window_ops, torch_gather_ops, torch_creation_ops,
-                              torch_random_ops, torch_special_ops, torch_linalg_ops}) {
+                              torch_normalization_ops, torch_window_ops, torch_resize_ops, torch_gather_ops,
+                              torch_creation_ops, torch_random_ops, torch_special_ops, torch_linalg_ops}) {
       const std::span<const TorchOp> rows = family();
       all.insert(all.end(), rows.begin(), rows.end());
     }

@@ -27,6 +27,7 @@ struct TorchOp {
 [[nodiscard]] std::span<const TorchOp> torch_reduction_ops();
 [[nodiscard]] std::span<const TorchOp> torch_normalization_ops();
 [[nodiscard]] std::span<const TorchOp> torch_window_ops();
+[[nodiscard]] std::span<const TorchOp> torch_resize_ops();
 [[nodiscard]] std::span<const TorchOp> torch_gather_ops();
 [[nodiscard]] std::span<const TorchOp> torch_creation_ops();
 [[nodiscard]] std::span<const TorchOp> torch_random_ops();
