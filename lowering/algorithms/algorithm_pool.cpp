@@ -5,6 +5,7 @@
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
+#include "lowering/algorithms/order_keys.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/algorithms/window_taps.h"
 

@@ -5,6 +5,7 @@
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/order_keys.h"
 
 // Folds along axes. Stages: vN_fold, whose update 0 is the fold. reduce_max and reduce_min of floats fold
 // integer keys of the same order, which are associative and let NaN win. arg_max and arg_min fold a pair

@@ -8,6 +8,7 @@
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/algorithms/order_keys.h"
 
 namespace sylvite {
 

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "lowering/algorithms/order_keys.h"
+
 namespace sylvite {
 namespace {
 
