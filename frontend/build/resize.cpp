@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "frontend/values/even_places.h"
 #include "frontend/values/size_facts.h"
 #include "frontend/values/size_table.h"
 
@@ -179,14 +180,6 @@ std::vector<TableReading> table_readings(const std::string& name, const ResizeRu
   return readings;
 }
 
-/// Places that are evenly apart become slices: how far, and 0 where they are not.
-std::int64_t step_between(const Tensor& places) {
-  const std::int64_t step = places.size() > 1 ? places.as_int64(1) - places.as_int64(0) : 1;
-  for (std::int64_t i = 1; i < places.size(); ++i)
-    if (places.as_int64(i) - places.as_int64(i - 1) != step) return 0;
-  return step;
-}
-
 /// At other sizes the places may be slices where here they are none.
 void note_steps(const std::vector<TableReading>& readings, const ResizeAxis& axis) {
   const bool is_by_ratio = !axis.has_own_scale && readings.size() > 1;
@@ -195,7 +188,7 @@ void note_steps(const std::vector<TableReading>& readings, const ResizeAxis& axi
     constexpr std::int64_t no_places = -1;
     if (std::ranges::min(numbers) < 1) return Dims{no_places};
     try {
-      return Dims{step_between(make(numbers))};
+      return Dims{step_between(make(numbers).to_int64s())};
     } catch (const Error&) {
       return Dims{no_places};
     }

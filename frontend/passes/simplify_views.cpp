@@ -9,6 +9,7 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/values/even_places.h"
 
 namespace sylvite {
 namespace {
@@ -99,10 +100,8 @@ bool gather_to_slice(GraphRewriter& rewriter, const Node& node) {
     if (index < 0) index += dims[axis];
     if (index < 0 || index >= dims[axis]) return false;
   }
-  const std::int64_t step = wanted.size() > 1 ? wanted[1] - wanted[0] : 1;
+  const std::int64_t step = step_between(wanted);
   if (step == 0) return false;
-  for (std::size_t i = 1; i < wanted.size(); ++i)
-    if (wanted[i] - wanted[i - 1] != step) return false;
   std::vector<std::int64_t> starts(dims.size(), 0);
   std::vector<std::int64_t> steps(dims.size(), 1);
   std::vector<std::int64_t> sizes = dims;
