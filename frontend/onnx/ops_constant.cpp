@@ -158,7 +158,6 @@ void mel_weight_matrix(ImportContext& c) {
   c.output(c.builder().constant(weights));
 }
 
-/// The coordinates of non-zero elements, one column each; the input must be known.
 /// Places of elements that are not zero, in order.
 std::vector<std::int64_t> nonzero_places(const Tensor& x) {
   std::vector<std::int64_t> places(static_cast<std::size_t>(x.size()));
@@ -175,6 +174,7 @@ std::vector<std::int64_t> nonzero_places(const Tensor& x) {
   return places;
 }
 
+/// The coordinates of non-zero elements, one column each; the input must be known.
 void non_zero(ImportContext& c) {
   const Tensor x = c.constant(0);
   std::vector<std::int64_t> places = nonzero_places(x);

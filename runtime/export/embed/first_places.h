@@ -16,9 +16,9 @@ enum first_places_way { FIRST_PLACES_UNSORTED, FIRST_PLACES_SORTED, FIRST_PLACES
  * first, chosen by the steps of libstdc++, so that equal words come in its order: std::partial_sort where 64 k is at most
  * `count`, else std::nth_element, and then std::sort of what is before the k-th, if the way is sorted. By the way of torch the
  * k-th is found by the steps of its kthvalue, and the others are where these leave them. In order, of equal words the lower place
- * comes first. REQUIRES k at most `count`. The other dims are those of
- * `places`, and of `is_needed`, of 32 bits: rows where that is 0 are left. An extern stage of Halide: where the inputs are
- * in no memory, they are told what is read of them. Returns 0, or -1 without memory. */
+ * comes first. REQUIRES k at most `count`. The other dims are those of `places`, and of `is_needed`, of 32 bits: rows where
+ * that is 0 are left. An extern stage of Halide: where the inputs are in no memory, they are told what is read of them. Returns
+ * 0, or -1 without memory. */
 int sylvite_first_places(struct halide_buffer* words, struct halide_buffer* is_needed, int32_t count,
                          int32_t k, int32_t way, struct halide_buffer* places);
 
