@@ -23,6 +23,14 @@ void KnownKernels::note_choices(const Plan& plan, const std::vector<Choice>& cho
   }
 }
 
+void KnownKernels::note_new(const Plan& plan, const std::vector<Choice>& chosen) {
+  for (std::size_t i = 0; i < plan.kernels.size(); ++i)
+    if (const auto [known, is_new] = choices.try_emplace(plan.kernels[i].text); is_new) {
+      known->second = chosen[i];
+      known->second.object.clear();
+    }
+}
+
 void KnownKernels::note_objects(const std::vector<Choice>& chosen) {
   for (const Choice& choice : chosen)
     if (!choice.object.empty()) objects.emplace(choice.symbol, choice.object);

@@ -23,6 +23,8 @@ struct KnownKernels {
   std::unordered_map<std::string, Choice> choices;  ///< of plans that were imported, by the texts of kernels
 
   void note_choices(const Plan& plan, const std::vector<Choice>& chosen);
+  /// Those of kernels that none is known for.
+  void note_new(const Plan& plan, const std::vector<Choice>& chosen);
   void note_objects(const std::vector<Choice>& chosen);
 };
 

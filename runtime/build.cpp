@@ -43,7 +43,9 @@ KernelNumbers load_cached(const Imported& imported, Chosen& chosen, ObjectCache&
   for (const std::size_t i : wanted) {
     Choice& choice = chosen.choices[i];
     if (!choice.symbol.empty() && !choice.object.empty()) continue;
-    choice.symbol = symbol_name(imported.plan->kernels[i], choice.candidate, imported.setup->machine.target);
+    if (choice.symbol.empty())
+      choice.symbol =
+          symbol_name(imported.plan->kernels[i], choice.candidate, imported.setup->machine.target);
     if (!choice.object.empty()) {
       cache.store(choice.symbol, choice.object);
     } else if (is_loaded(relatives, choice.symbol)) {

@@ -17,6 +17,7 @@
 #include "runtime/hot_sizes.h"
 #include "runtime/input_sizes.h"
 #include "runtime/kernel_menu.h"
+#include "runtime/open_kernels.h"
 #include "runtime/report.h"
 
 namespace sylvite {
@@ -319,8 +320,10 @@ void Family::Rep::specialize() {
   const OpenModel quiet = quiet_model();
   std::optional<Imported> known = bind_known_sizes(quiet, latest_sizes);
   Imported imported = known ? *std::move(known) : bind_sizes(quiet, latest_sizes);
-  if (imported.for_sizes == nullptr) return;
-  imported.plan = with_known_weights(std::exchange(imported.for_sizes, nullptr));
+  if (std::ranges::none_of(imported.plan->kernels, [](const Kernel& each) { return each.open != nullptr; }))
+    return;
+  imported.plan = with_known_weights(learn_plan(quiet, latest_sizes));
+  imported.for_sizes = nullptr;
   Chosen chosen = choose_known(imported);
   log_line(LogLevel::info, "sizes: kernels for {} alone are compiled behind runs",
            describe(model.parsed.sizes, latest_sizes));

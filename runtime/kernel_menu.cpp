@@ -54,15 +54,6 @@ Sizes least_sizes(const ModelSizes& model, const Sizes& sizes, const Sizes& besi
   return least;
 }
 
-/// The kernels of a plan, each in the form that serves the most sizes.
-std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine) {
-  if (machine.gpu) return plan.kernels;
-  std::vector<Kernel> forms;
-  forms.reserve(plan.kernels.size());
-  for (const Kernel& kernel : plan.kernels) forms.push_back(with_merged_axes(kernel));
-  return forms;
-}
-
 /// An open kernel from its text, as generalize() makes it: without guards, as cases are compared with its bound body.
 Kernel parse_open(const std::string& text) {
   const Kernel parsed = parse_kernel(text);
@@ -138,16 +129,29 @@ Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
 
 }  // namespace
 
+std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine) {
+  if (machine.gpu) return plan.kernels;
+  std::vector<Kernel> forms;
+  forms.reserve(plan.kernels.size());
+  for (const Kernel& kernel : plan.kernels) forms.push_back(with_merged_axes(kernel));
+  return forms;
+}
+
 KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
   const auto found =
       std::ranges::find_if(seen, [&](const Seen& each) { return each.kernel.text == kernel.text; });
   return found == seen.end() ? nullptr : &*found;
 }
 
-KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) {
-  const auto found =
-      std::ranges::find_if(open, [&](const KernelVariants& each) { return each.has_case(kernel); });
-  return found == open.end() ? nullptr : &*found;
+KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) const {
+  const auto found = std::ranges::find_if(open, [&](const auto& each) { return each->has_case(kernel); });
+  return found == open.end() ? nullptr : found->get();
+}
+
+const std::vector<std::shared_ptr<KernelVariants>>& KernelMenu::alike(const Kernel& kernel) const {
+  static const std::vector<std::shared_ptr<KernelVariants>> none;
+  const auto found = entries_.find(skeleton(kernel));
+  return found == entries_.end() ? none : found->second.open;
 }
 
 void KernelMenu::learn(const Plan& plan, const Machine& machine) {
@@ -175,9 +179,15 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
       unknown.emplace_back(&entry, Seen{kernel, plans_, lesson.sizes});
     }
   }
+  const auto is_settled_by = [&](Entry& entry, const Kernel& kernel) {
+    const std::size_t before = entry.open.size();
+    const bool is_refused = !entry.compare(kernel, lesson, plans_, machine);
+    if (entry.open.size() > before) ++generation_;
+    return is_refused;
+  };
   for (const auto& [entry, kernel] : again)
-    if (!entry->compare(*kernel, lesson, plans_, machine)) entry->find(*kernel)->is_settled = true;
-  for (auto& [entry, seen] : unknown) seen.is_settled = !entry->compare(seen.kernel, lesson, plans_, machine);
+    if (is_settled_by(*entry, *kernel)) entry->find(*kernel)->is_settled = true;
+  for (auto& [entry, seen] : unknown) seen.is_settled = is_settled_by(*entry, seen.kernel);
   // Only now: kernels of one plan differ in what the model is, not in its sizes.
   for (auto& [entry, seen] : unknown) {
     entry->seen.push_back(std::move(seen));
@@ -211,7 +221,7 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std:
   log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
-    open.emplace_back(for_few_and_many(std::move(*closest), machine));
+    open.push_back(std::make_shared<KernelVariants>(for_few_and_many(std::move(*closest), machine)));
   else
     refused[closest->text] = plan;
   return reason.empty();
@@ -309,8 +319,8 @@ void KernelMenu::add_variants(const std::vector<VariedKernel>& kernels,
                               const std::vector<ChosenVariant>& variants) {
   for (const ChosenVariant& each : variants) {
     const Kernel& first = kernels.at(each.kernel).variants.front();
-    for (KernelVariants& known : entries_[skeleton(first)].open)
-      if (known.texts().front() == first.text) known.add(each.open);
+    for (const auto& known : entries_[skeleton(first)].open)
+      if (known->first().text == first.text) known->add(each.open);
   }
   keep();
 }
@@ -324,10 +334,10 @@ std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::v
                                                   const Machine& machine) {
   auto result = std::make_shared<Plan>(plan);
   for (std::size_t i = 0; i < forms.size(); ++i) {
-    const auto entry = entries_.find(skeleton(forms[i]));
-    if (entry == entries_.end()) continue;
-    for (KernelVariants& variants : entry->second.open) {
-      std::optional<Kernel> found = variants.find_case(forms[i], machine, prefer_);
+    for (const auto& variants : alike(forms[i])) {
+      const std::optional<Dims> sizes = sizes_of_case(variants->first(), forms[i]);
+      std::optional<Kernel> found =
+          sizes ? variants->case_at(*sizes, machine, prefer_) : std::optional<Kernel>();
       if (!found) continue;
       result->kernels[i] = std::move(*found);
       break;
@@ -345,9 +355,10 @@ void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
   try {
     for (const std::vector<std::string>& texts : kept_) {
       const Kernel first = parse_open(texts.at(0));
-      KernelVariants variants(first);
-      for (std::size_t i = 1; i < texts.size(); ++i) variants.add(parse_open(texts[i]));
-      entries_[skeleton(first)].open.push_back(std::move(variants));
+      const auto variants = std::make_shared<KernelVariants>(first);
+      for (std::size_t i = 1; i < texts.size(); ++i) variants->add(parse_open(texts[i]));
+      entries_[skeleton(first)].open.push_back(variants);
+      ++generation_;
     }
   } catch (const Error& error) {
     log_line(LogLevel::info, "sizes: kernels of other processes cannot be read: {}", error.what());
@@ -357,7 +368,7 @@ void KernelMenu::restore(const ModelSizes& model, const Plan& plan) {
 void KernelMenu::end_variants(const IsCompiled& is_compiled) {
   if (!std::exchange(may_vary_, false)) return;
   for (auto& [name, entry] : entries_)
-    for (KernelVariants& variants : entry.open) variants.keep_if(is_compiled);
+    for (const auto& variants : entry.open) variants->keep_if(is_compiled);
   keep();
 }
 
@@ -365,7 +376,7 @@ void KernelMenu::keep() {
   if (setup_ == nullptr) return;
   OpenTexts texts;
   for (const auto& [name, entry] : entries_)
-    for (const KernelVariants& each : entry.open) texts.push_back(each.texts());
+    for (const auto& each : entry.open) texts.push_back(each->texts());
   std::ranges::sort(texts);
   if (texts == kept_) return;
   file_.store(texts);

@@ -19,6 +19,9 @@
 
 namespace sylvite {
 
+/// The kernels of a plan, each in the form that serves the most sizes.
+[[nodiscard]] std::vector<Kernel> forms_to_share(const Plan& plan, const Machine& machine);
+
 /// Thread safety: one thread at a time.
 class KernelMenu {
  public:
@@ -28,6 +31,11 @@ class KernelMenu {
 
   /// Looks at a plan, so that kernels which two plans have at different sizes are open. Compiles nothing.
   void learn(const Plan& plan, const Machine& machine);
+  /// Open kernels with the same structure as `kernel`, as it is shared, in the order in which they are asked.
+  [[nodiscard]] const std::vector<std::shared_ptr<KernelVariants>>& alike(const Kernel& kernel) const;
+  /// Another number once there are other open kernels.
+  [[nodiscard]] std::int64_t generation() const { return generation_; }
+  [[nodiscard]] const IsCompiled& preferred() const { return prefer_; }
   /// The plan with open kernels wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> apply(const std::shared_ptr<const Plan>& plan,
                                                   const Machine& machine);
@@ -68,7 +76,7 @@ class KernelMenu {
   /// Kernels of one skeleton.
   struct Entry {
     std::vector<Seen> seen;  ///< of the latest plans
-    std::vector<KernelVariants> open;
+    std::vector<std::shared_ptr<KernelVariants>> open;
     std::map<std::string, std::int64_t>
         refused;  ///< texts of those that would be, and the plan that asked last
 
@@ -78,7 +86,7 @@ class KernelMenu {
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
     /// The open kernels of which `kernel` is a case, or nullptr.
-    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel);
+    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel) const;
   };
   void learn_from(const Lesson& lesson, const Machine& machine);
   void vary(const std::vector<Kernel>& forms, const Machine& machine);
@@ -93,6 +101,7 @@ class KernelMenu {
   OpenTexts kept_;
   IsCompiled prefer_;
   std::int64_t plans_ = 0;  ///< learned from so far
+  std::int64_t generation_ = 0;
   bool may_vary_ = true;    ///< no process before this one had it, and nobody ended it
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };

@@ -75,14 +75,15 @@ bool KernelVariants::has_case(const Kernel& kernel) const {
   return as_case(all_.front().kernel, kernel).has_value();
 }
 
-std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kernel, const Machine& machine,
+std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kernel, const Dims& sizes,
+                                                             const Machine& machine,
                                                              const IsCompiled& is_compiled) {
   if (all_.size() == 1) return {&all_.front()};
   constexpr double none = std::numeric_limits<double>::max();
   Estimates estimates(kernel, machine);
   std::vector<std::pair<std::tuple<bool, bool, double>, Variant*>> rated;
   for (Variant& each : all_) {
-    const bool is_for_it = is_as_wide(each.kernel, all_.front().kernel) || as_case(each.kernel, kernel);
+    const bool is_for_it = is_as_wide(each.kernel, first()) || sylvite::case_at(each.kernel, sizes);
     const bool waits = is_compiled && !is_compiled(each.kernel.text);
     rated.emplace_back(is_for_it ? std::tuple(false, waits, estimates.of(each.chosen(machine)).value_or(none))
                                  : std::tuple(true, true, none),
@@ -96,18 +97,20 @@ std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kerne
 }
 
 KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machine& machine) {
-  return *ranked(kernel, machine, nullptr).front();
+  return *ranked(kernel, *sizes_of_case(first(), kernel), machine, nullptr).front();
 }
 
-std::optional<Kernel> KernelVariants::find_case(const Kernel& kernel, const Machine& machine,
-                                                const IsCompiled& is_compiled) {
-  const std::optional<Kernel> of_first = as_case(all_.front().kernel, kernel);
+std::optional<Kernel> KernelVariants::case_at(const Dims& sizes, const Machine& machine,
+                                              const IsCompiled& is_compiled) {
+  const std::optional<Kernel> of_first = sylvite::case_at(first(), sizes);
   if (!of_first) return std::nullopt;
-  for (Variant* each : ranked(kernel, machine, is_compiled)) {
-    std::optional<Kernel> result = each == &all_.front() ? of_first : as_case(each->kernel, kernel);
+  Kernel fixed = *of_first;
+  fixed.open = nullptr;
+  for (Variant* each : ranked(fixed, sizes, machine, is_compiled)) {
+    std::optional<Kernel> result = each == &all_.front() ? of_first : sylvite::case_at(each->kernel, sizes);
     if (result && (!machine.gpu || can_launch(*result, each->chosen(machine).candidate))) return result;
   }
-  return kernel;
+  return std::nullopt;
 }
 
 double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {

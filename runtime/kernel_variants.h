@@ -33,10 +33,12 @@ class KernelVariants {
   explicit KernelVariants(Kernel open);
 
   [[nodiscard]] bool has_case(const Kernel& kernel) const;
-  /// `kernel` as a case of that which should take the least time, of those that `is_compiled` where any is, or as it is where that
-  /// cannot be launched; nullopt when it is a case of none.
-  [[nodiscard]] std::optional<Kernel> find_case(const Kernel& kernel, const Machine& machine,
-                                                const IsCompiled& is_compiled = nullptr);
+  /// The one that is for all sizes.
+  [[nodiscard]] const Kernel& first() const { return all_.front().kernel; }
+  /// The case at these sizes of that which should take the least time, of those that `is_compiled` where any is; nullopt where none is
+  /// for them, or can be launched.
+  [[nodiscard]] std::optional<Kernel> case_at(const Dims& sizes, const Machine& machine,
+                                              const IsCompiled& is_compiled = nullptr);
   /// What it should take there, in seconds; 0 where there is no estimate. REQUIRES a case.
   [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
   /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there, and by so many seconds.
@@ -51,8 +53,8 @@ class KernelVariants {
  private:
   class Estimates;
   struct Variant;
-  /// The best first; those that are not for the sizes of `kernel` last.
-  [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Machine& machine,
+  /// The best first; those that are not for these sizes, at which `kernel` is the case, last.
+  [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Dims& sizes, const Machine& machine,
                                              const IsCompiled& is_compiled);
   struct Variant {
     Kernel kernel;

@@ -299,13 +299,12 @@ std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& si
   if (model.menu == nullptr) return std::nullopt;
   Imported imported;
   const Stopwatch watch(imported.report.import_seconds);
-  const std::shared_ptr<const Plan> plan = model.plans->at(sizes, model.setup->config.lowering_reuse_memory);
-  if (plan == nullptr) return std::nullopt;
+  imported.plan = model.plans->open_at(sizes, model.setup->config.lowering_reuse_memory, *model.menu,
+                                       model.setup->machine);
+  if (imported.plan == nullptr) return std::nullopt;
   imported.setup = model.setup;
   imported.path = model.path;
   imported.sizes = sizes;
-  imported.plan = model.menu->apply(plan, model.setup->machine);
-  if (imported.plan != plan) imported.for_sizes = plan;
   add_symbols(model, imported);
   count_plan(imported);
   return imported;

@@ -36,6 +36,10 @@ std::pair<std::int64_t, std::int64_t> ends_around(const SizeRange& range, std::i
   return {std::min(low, size), std::max(high / range.multiple * range.multiple, size)};
 }
 
+std::shared_ptr<const Plan> shared(const std::optional<Plan>& plan) {
+  return plan ? std::make_shared<const Plan>(with_weights_shared(*plan)) : nullptr;
+}
+
 }  // namespace
 
 std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
@@ -66,6 +70,7 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
   if (is_told) return;
   group.samples.push_back(std::move(sample));
   group.plan = SymbolicPlan::of(names_, group.samples);
+  group.matched_with = -1;
 }
 
 std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
@@ -87,6 +92,13 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
   for (const Sizes& corner : corners)
     if (asked_.insert(corner).second) return corner;
   return std::nullopt;
+}
+
+void SymbolicPlans::Group::match(const std::vector<FitSymbol>& symbols, const KernelMenu& menu,
+                                 const Machine& machine) {
+  if (matched_with == menu.generation()) return;
+  matched = MatchedKernels::of(symbols, *plan, samples, menu, machine);
+  matched_with = menu.generation();
 }
 
 void SymbolicPlans::Group::widen(const Sizes& sizes) {
@@ -112,9 +124,9 @@ bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
          std::ranges::equal(told->weights, sample.plan->weights, begins);
 }
 
-std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) const {
-  std::vector<const Group*> between;
-  for (const auto& [structure, group] : groups_)
+SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
+  std::vector<Group*> between;
+  for (auto& [structure, group] : groups_)
     if (group.is_between(sizes)) between.push_back(&group);
   const auto decides_alike = [&](const Group* group) {
     return group->plan && group->plan->decides_alike(sizes);
@@ -123,9 +135,26 @@ std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_mem
   if (found == between.end()) return nullptr;
   // Where two are left, the model has either structure.
   const auto is_possible = [&](const Group* group) { return group->decisions == (*found)->decisions; };
-  if (std::ranges::count_if(between, is_possible) > 1) return nullptr;
-  std::optional<Plan> plan = (*found)->plan->at(sizes, reuse_memory);
-  return plan ? std::make_shared<const Plan>(with_weights_shared(*plan)) : nullptr;
+  return std::ranges::count_if(between, is_possible) > 1 ? nullptr : *found;
+}
+
+std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) {
+  Group* const group = group_at(sizes);
+  return group == nullptr ? nullptr : shared(group->plan->at(sizes, reuse_memory));
+}
+
+std::shared_ptr<const Plan> SymbolicPlans::open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,
+                                                   const Machine& machine) {
+  Group* const group = group_at(sizes);
+  if (group == nullptr) return nullptr;
+  group->match(names_, menu, machine);
+  if (!group->matched) {
+    const std::shared_ptr<const Plan> plan = shared(group->plan->at(sizes, reuse_memory));
+    return plan == nullptr ? nullptr : menu.apply(plan, machine);
+  }
+  return shared(group->plan->at(sizes, reuse_memory, [&](std::size_t number, const SymbolValues& values) {
+    return group->matched->at(number, values, machine, menu.preferred());
+  }));
 }
 
 }  // namespace sylvite

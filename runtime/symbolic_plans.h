@@ -10,6 +10,9 @@
 
 #include "frontend/onnx/model_sizes.h"
 #include "lowering/plan/symbolic_plan.h"
+#include "runtime/kernel_menu.h"
+#include "runtime/matched_kernels.h"
+#include "schedules/machine.h"
 
 namespace sylvite {
 
@@ -29,7 +32,10 @@ class SymbolicPlans {
   /// The plan at these sizes; nullptr where what was learned does not tell. It tells of sizes that lie between those of plans
   /// with one structure, in how large they are, in how large their product is, and in the powers of two that divide them: what
   /// passes decide depends on these.
-  [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory) const;
+  [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory);
+  /// The same with open kernels of `menu` wherever it has cases of them.
+  [[nodiscard]] std::shared_ptr<const Plan> open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,
+                                                    const Machine& machine);
 
  private:
   /// The least and the greatest of numbers.
@@ -42,13 +48,18 @@ class SymbolicPlans {
     std::string decisions;
     std::vector<PlanSample> samples;
     std::optional<SymbolicPlan> plan;
+    std::optional<MatchedKernels> matched;
+    std::int64_t matched_with = -1;  ///< KernelMenu::generation
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
     void widen(const Sizes& sizes);
     [[nodiscard]] bool is_between(const Sizes& sizes) const;
     /// Is this what its plan says?
     [[nodiscard]] bool tells(const PlanSample& sample) const;
+    void match(const std::vector<FitSymbol>& symbols, const KernelMenu& menu, const Machine& machine);
   };
+  /// The one that tells the plan at these sizes; nullptr where none does.
+  [[nodiscard]] Group* group_at(const Sizes& sizes);
 
   std::vector<SizeSymbol> symbols_;
   std::vector<FitSymbol> names_;

@@ -103,8 +103,6 @@ class Generalizer {
 /// An extent of an open kernel is a number or one symbol: reads the symbol's value off a case.
 class CaseReader {
  public:
-  explicit CaseReader(const SymbolTable& table) : table_(table) {}
-
   [[nodiscard]] bool read(const std::vector<Extent>& open, const Dims& dims) {
     if (open.size() != dims.size()) return false;
     for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -123,12 +121,9 @@ class CaseReader {
  private:
   [[nodiscard]] bool read_symbol(const Extent& symbol, std::int64_t value) {
     const std::string& name = symbol.terms()[0].factors[0].name;
-    const SymbolInfo& info = table_.at(name);
-    if (value < info.low || value > info.high) return false;
     return values_.emplace(name, value).first->second == value;
   }
 
-  const SymbolTable& table_;
   SymbolValues values_;
 };
 
@@ -214,6 +209,27 @@ bool lies_alike(const Graph& open, const Graph& body) {
   }
   return true;
 }
+
+bool is_for(const Kernel& open, const SymbolValues& sizes) {
+  return std::ranges::all_of(open.open->symbols.table, [&](const auto& symbol) {
+    const auto found = sizes.find(symbol.first);
+    return found != sizes.end() && found->second >= symbol.second.low && found->second <= symbol.second.high;
+  });
+}
+
+/// May it be called for a case with this body?
+bool serves(const Kernel& open, const Graph& body) {
+  return !is_too_large(body) && lies_alike(*open.open, body);
+}
+
+/// REQUIRES that the extents of `kernel` are those of `open` at these sizes: what is compared is all the rest.
+std::optional<Kernel> equal_case(const Kernel& open, const Kernel& kernel, const SymbolValues& sizes) {
+  if (open.input_is_weight != kernel.input_is_weight || !serves(open, kernel.body)) return std::nullopt;
+  Kernel result = with_sizes(open, sizes);
+  if (graph_text(result.body) != graph_text(kernel.body)) return std::nullopt;
+  return result;
+}
+
 }  // namespace
 
 SizeClass size_class(std::int64_t extent) {
@@ -260,14 +276,25 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
 }
 
 std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {
-  CaseReader reader(open.open->symbols.table);
-  if (is_too_large(kernel.body) || !read_case(*open.open, kernel.body, reader)) return std::nullopt;
-  Kernel result = with_sizes(open, reader.values());
-  // The walk above compares extents; this compares all the rest.
-  const bool is_equal = open.input_is_weight == kernel.input_is_weight &&
-                        lies_alike(*open.open, kernel.body) &&
-                        graph_text(result.body) == graph_text(kernel.body);
-  return is_equal ? std::optional(std::move(result)) : std::nullopt;
+  CaseReader reader;
+  if (!read_case(*open.open, kernel.body, reader) || !is_for(open, reader.values())) return std::nullopt;
+  return equal_case(open, kernel, reader.values());
+}
+
+std::optional<Dims> sizes_of_case(const Kernel& open, const Kernel& kernel) {
+  CaseReader reader;
+  if (!read_case(*open.open, kernel.body, reader)) return std::nullopt;
+  const std::optional<Kernel> found = equal_case(open, kernel, reader.values());
+  return found ? std::optional(found->sizes) : std::nullopt;
+}
+
+std::optional<Kernel> case_at(const Kernel& open, const Dims& sizes) {
+  SymbolValues values;
+  std::size_t number = 0;
+  for (const auto& [name, info] : open.open->symbols.table) values.emplace(name, sizes.at(number++));
+  if (!is_for(open, values)) return std::nullopt;
+  Kernel result = with_sizes(open, values);
+  return serves(open, result.body) ? std::optional(std::move(result)) : std::nullopt;
 }
 
 namespace {

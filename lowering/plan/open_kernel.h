@@ -29,6 +29,10 @@ enum class Sharing : std::uint8_t {
 
 /// `kernel` as a case of `open`; nullopt when it is none.
 [[nodiscard]] std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel);
+/// The sizes at which `open` computes what `kernel` does, whether it is for them or not; nullopt where there are none.
+[[nodiscard]] std::optional<Dims> sizes_of_case(const Kernel& open, const Kernel& kernel);
+/// The case of `open` at these sizes, one for each symbol in the order of its table; nullopt where it is not for them.
+[[nodiscard]] std::optional<Kernel> case_at(const Kernel& open, const Dims& sizes);
 /// The open kernel of a case with the case's sizes as its hints, for which schedules are chosen: another kernel for the same sizes.
 [[nodiscard]] Kernel hinted_here(const Kernel& found);
 /// The same, and for images with as many lines and pixels as the case's classes (pixel_class) have at least: tiles may be as large.

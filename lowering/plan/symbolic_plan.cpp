@@ -51,14 +51,16 @@ std::string windows_text(const Graph& body) {
 
 /// Layers that differ at most sizes may be equal at some.
 void merge_equal_kernels(Plan& plan) {
-  std::unordered_map<std::string_view, std::int32_t> numbers;
+  using Identity = std::pair<std::string_view, Dims>;
+  const auto identity_of = [](const Kernel& kernel) { return Identity(kernel.text, kernel.sizes); };
+  std::map<Identity, std::int32_t> numbers;
   for (std::size_t i = 0; i < plan.kernels.size(); ++i)
-    numbers.try_emplace(plan.kernels[i].text, static_cast<std::int32_t>(i));
+    numbers.try_emplace(identity_of(plan.kernels[i]), static_cast<std::int32_t>(i));
   if (numbers.size() == plan.kernels.size()) return;
   std::vector<Kernel> unique;
   std::vector<std::int32_t> moved(plan.kernels.size());
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
-    const auto first = static_cast<std::size_t>(numbers.at(plan.kernels[i].text));
+    const auto first = static_cast<std::size_t>(numbers.at(identity_of(plan.kernels[i])));
     moved[i] = first == i ? static_cast<std::int32_t>(unique.size()) : moved[first];
     if (first == i) unique.push_back(plan.kernels[i]);
   }
@@ -245,12 +247,15 @@ class SymbolicPlan::Maker {
 
   [[nodiscard]] bool decides_alike() const { return symbolic_.decisions_.hold_at(values_); }
 
-  [[nodiscard]] Plan make(bool reuse_memory) {
+  [[nodiscard]] Plan make(bool reuse_memory, const KernelAt& kernel_at) {
     if (!decides_alike()) throw UnsupportedError("an import would decide otherwise at these sizes");
     Plan plan = symbolic_.plan_;
     for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
       const SymbolicKernel& kernel = symbolic_.kernels_[i];
-      if (kernel.body)
+      std::optional<Kernel> other = kernel_at ? kernel_at(i, values_) : std::nullopt;
+      if (other)
+        plan.kernels[i] = *std::move(other);
+      else if (kernel.body)
         plan.kernels[i] = make_kernel(bind_symbols(*kernel.body, values_), kernel.input_is_weight);
     }
     merge_equal_kernels(plan);
@@ -310,9 +315,9 @@ std::optional<SymbolicPlan> SymbolicPlan::of(const std::vector<FitSymbol>& symbo
   return Joiner(symbols, samples).join();
 }
 
-std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory) const {
+std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory, const KernelAt& kernel_at) const {
   try {
-    return Maker(*this, sizes).make(reuse_memory);
+    return Maker(*this, sizes).make(reuse_memory, kernel_at);
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 // A plan whose numbers are expressions of a model's sizes, found by comparing plans that were lowered at different sizes: no
 // pass of lowering needs to know of symbols.
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ struct PlanSample {
   SizeFacts facts = {};  ///< of its import
 };
 
+/// Kernel `number` of a symbolic plan at these sizes, where another than the plan's own is to run; else nullopt.
+using KernelAt = std::function<std::optional<Kernel>(std::size_t number, const SymbolValues& sizes)>;
+
 /// Thread safety: const use only.
 class SymbolicPlan {
  public:
@@ -33,7 +37,13 @@ class SymbolicPlan {
   /// The plan at these sizes, verified, with places as lower() gives them; nullopt where there is none, as where an import would
   /// decide something else. Whether the model has this plan there is else for the caller to know: between the sizes of the samples
   /// it has.
-  [[nodiscard]] std::optional<Plan> at(const Dims& sizes, bool reuse_memory) const;
+  [[nodiscard]] std::optional<Plan> at(const Dims& sizes, bool reuse_memory,
+                                       const KernelAt& kernel_at = nullptr) const;
+  /// Which kernel a launch of each sample runs, by the number of the launch.
+  [[nodiscard]] std::size_t kernel_of(std::size_t launch) const {
+    return static_cast<std::size_t>(plan_.launches.at(launch).kernel);
+  }
+  [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
   /// Would an import at these sizes decide as those of the samples did?
   [[nodiscard]] bool decides_alike(const Dims& sizes) const;
 

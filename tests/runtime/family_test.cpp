@@ -15,6 +15,7 @@
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/importer.h"
 #include "runtime/equal_weights.h"
+#include "sylvite/graph_text.h"
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
@@ -308,6 +309,17 @@ TEST_F(FamilyTest, TypesAreKnownWhereSizesAreFixed) {
   EXPECT_THAT(refusal(fixed, inputs_at(3, 8)), HasSubstr("got f32[3,8,64], expected f32[2,8,64]"));
 }
 
+void expect_same_kernels(const Plan& known, const Plan& imported) {
+  ASSERT_EQ(known.kernels.size(), imported.kernels.size());
+  for (std::size_t i = 0; i < known.launches.size(); ++i) {
+    const Kernel& one = known.kernels.at(static_cast<std::size_t>(known.launches[i].kernel));
+    const Kernel& other = imported.kernels.at(static_cast<std::size_t>(imported.launches[i].kernel));
+    EXPECT_EQ(one.text, other.text);
+    EXPECT_EQ(one.sizes, other.sizes);
+    EXPECT_EQ(graph_text(one.body), graph_text(other.body));
+  }
+}
+
 TEST_F(FamilyTest, SizesBetweenOthersNeedNoImport) {
   CompileOptions options = test_options(folder_.path());
   options.set["import.dims"] = "batch=1..8,sequence=1..64@24";
@@ -320,6 +332,7 @@ TEST_F(FamilyTest, SizesBetweenOthersNeedNoImport) {
     ASSERT_TRUE(known) << sizes[0] << " " << sizes[1];
     const Imported imported = bind_sizes(open, sizes);
     EXPECT_EQ(plan_text(*known->plan), plan_text(*imported.plan));
+    expect_same_kernels(*known->plan, *imported.plan);
     EXPECT_EQ(known->plan->arena_bytes, bind_sizes(plain, sizes).plan->arena_bytes);
     EXPECT_EQ(known->symbols, imported.symbols);
     EXPECT_EQ(known->report.kernels, imported.report.kernels);

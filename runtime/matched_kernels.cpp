@@ -1,0 +1,95 @@
+#include "runtime/matched_kernels.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lowering/plan/open_kernel.h"
+
+namespace sylvite {
+namespace {
+
+/// What one kernel of a plan is in each of its samples, as kernels are shared.
+using Forms = std::vector<const Kernel*>;
+
+/// Per kernel of the plan.
+std::vector<Forms> forms_of(const SymbolicPlan& plan, const std::vector<PlanSample>& samples,
+                            const std::vector<std::vector<Kernel>>& shared) {
+  std::vector<Forms> forms(plan.kernel_count(), Forms(samples.size()));
+  for (std::size_t s = 0; s < samples.size(); ++s)
+    for (std::size_t i = 0; i < samples[s].plan->launches.size(); ++i)
+      forms.at(plan.kernel_of(i))[s] =
+          &shared[s].at(static_cast<std::size_t>(samples[s].plan->launches[i].kernel));
+  return forms;
+}
+
+/// The sizes of `open` at each sample; empty where it is for none of them, nullopt where it is for some.
+std::optional<std::vector<Dims>> sizes_at_samples(const Kernel& open, const Forms& forms) {
+  std::vector<Dims> sizes;
+  for (std::size_t s = 0; s < forms.size(); ++s) {
+    std::optional<Dims> found = sizes_of_case(open, *forms[s]);
+    if (found && sizes.size() == s)
+      sizes.push_back(*std::move(found));
+    else if (found || !sizes.empty())
+      return std::nullopt;
+  }
+  return sizes;
+}
+
+/// Of each symbol from what it is at the samples; nullopt where one is no expression.
+std::optional<std::vector<Extent>> expressions_of(const std::vector<Dims>& sizes, ExtentFit& fit) {
+  std::vector<Extent> expressions;
+  for (std::size_t i = 0; i < sizes[0].size(); ++i) {
+    Dims values;
+    values.reserve(sizes.size());
+    for (const Dims& each : sizes) values.push_back(each[i]);
+    std::optional<Extent> found = fit.of(values);
+    if (!found) return std::nullopt;
+    expressions.push_back(*std::move(found));
+  }
+  return expressions;
+}
+
+std::vector<Dims> points_of(const std::vector<PlanSample>& samples) {
+  std::vector<Dims> points;
+  points.reserve(samples.size());
+  for (const PlanSample& sample : samples) points.push_back(sample.sizes);
+  return points;
+}
+
+}  // namespace
+
+std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& symbols,
+                                                 const SymbolicPlan& plan,
+                                                 const std::vector<PlanSample>& samples,
+                                                 const KernelMenu& menu, const Machine& machine) {
+  std::vector<std::vector<Kernel>> shared;
+  for (const PlanSample& sample : samples) shared.push_back(forms_to_share(*sample.plan, machine));
+  ExtentFit fit(symbols, points_of(samples));
+  suggest_extents(samples, fit);
+  MatchedKernels result;
+  for (const Forms& forms : forms_of(plan, samples, shared)) {
+    std::vector<Match>& matches = result.matches_.emplace_back();
+    for (const auto& variants : menu.alike(*forms[0])) {
+      const std::optional<std::vector<Dims>> sizes = sizes_at_samples(variants->first(), forms);
+      if (!sizes) return std::nullopt;
+      if (sizes->empty()) continue;
+      std::optional<std::vector<Extent>> expressions = expressions_of(*sizes, fit);
+      if (!expressions) return std::nullopt;
+      matches.push_back({variants, *std::move(expressions)});
+    }
+  }
+  return result;
+}
+
+std::optional<Kernel> MatchedKernels::at(std::size_t number, const SymbolValues& sizes,
+                                         const Machine& machine, const IsCompiled& preferred) const {
+  for (const auto& [variants, expressions] : matches_.at(number)) {
+    Dims numbers;
+    numbers.reserve(expressions.size());
+    for (const Extent& each : expressions) numbers.push_back(each.at(sizes));
+    if (std::optional<Kernel> found = variants->case_at(numbers, machine, preferred)) return found;
+  }
+  return std::nullopt;
+}
+
+}  // namespace sylvite

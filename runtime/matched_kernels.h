@@ -1,0 +1,37 @@
+#pragma once
+// Which kernels of a symbolic plan are cases of kernels for many sizes: found once, so that at further sizes only numbers follow.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lowering/plan/symbolic_plan.h"
+#include "runtime/kernel_menu.h"
+#include "schedules/machine.h"
+
+namespace sylvite {
+
+/// Thread safety: one thread at a time.
+class MatchedKernels {
+ public:
+  /// Of a plan that these samples make. nullopt where what `menu` has for a kernel is not told by numbers alone.
+  [[nodiscard]] static std::optional<MatchedKernels> of(const std::vector<FitSymbol>& symbols,
+                                                        const SymbolicPlan& plan,
+                                                        const std::vector<PlanSample>& samples,
+                                                        const KernelMenu& menu, const Machine& machine);
+
+  /// What KernelMenu::apply would give, for SymbolicPlan::at.
+  [[nodiscard]] std::optional<Kernel> at(std::size_t number, const SymbolValues& sizes,
+                                         const Machine& machine, const IsCompiled& preferred) const;
+
+ private:
+  /// A kernel for many sizes and those at which it does the work of the plan's, as expressions of the model's.
+  struct Match {
+    std::shared_ptr<KernelVariants> variants;
+    std::vector<Extent> sizes;
+  };
+
+  std::vector<std::vector<Match>> matches_;  ///< per kernel of the plan, in the order in which they are asked
+};
+
+}  // namespace sylvite
