@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "frontend/graph/made_weights.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_text.h"
 #include "frontend/values/size_facts.h"
@@ -31,16 +32,12 @@ Tensor constant_of(const Array& array) {
   return dense_tensor(ordered);
 }
 
-TorchImportOptions import_options_of(const CapturedGraph& graph, const SymbolValues& sizes,
-                                     const std::map<std::size_t, GivenParameter>& parameters,
-                                     const Machine& machine) {
-  TorchImportOptions options;
-  options.keep_gradients = has_gradient_templates(machine);
-  options.sizes = sizes;
-  options.constants = graph.held;
+/// Of an import: what the graph holds, and parameters.
+Constants constants_of(const CapturedGraph& graph, const std::map<std::size_t, GivenParameter>& parameters) {
+  Constants constants = graph.held;
   for (const auto& [number, given] : parameters)
-    options.constants[graph.inputs.at(number).name] = constant_of(given.array);
-  return options;
+    constants[graph.inputs.at(number).name] = constant_of(given.array);
+  return constants;
 }
 
 CapturedRead read_of(const TorchTensor& tensor, std::size_t input, Dims stored) {
@@ -95,8 +92,9 @@ ModelSizes open_sizes(const CapturedGraph& graph, const OpenCapture& open) {
 
 /// From here on plans have these parameters' values, and the extents of these are no open sizes.
 void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes& sizes,
+                     const std::map<std::size_t, GivenParameter>& parameters,
                      const std::vector<TakenParameter>& taken) {
-  if (open.model.plans != nullptr && open.taken == taken) return;
+  if (open.model.plans != nullptr && *open.taken == taken) return;
   std::vector<std::optional<std::int64_t>> held(sizes.size());
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const auto has_extent = [&](const TakenParameter& each) {
@@ -110,7 +108,10 @@ void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes&
     open.model.menu = std::make_shared<KernelMenu>(open.model.setup);
   }
   open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
-  open.taken = taken;
+  open.ports = OpenPorts(fit_symbols(open.model.parsed.sizes));
+  open.taken = std::make_shared<const std::vector<TakenParameter>>(taken);
+  open.constants = constants_of(graph, parameters);
+  open.model.made = std::make_shared<MadeWeights>();
 }
 
 /// Sizes of the graph as the model has them.
@@ -128,19 +129,34 @@ Sizes with_held(const OpenCapture& open, const Sizes& rest) {
   return sizes;
 }
 
-bool has_types(const std::vector<Port>& ports, const std::vector<ValueId>& values, const Graph& graph) {
-  return std::ranges::equal(ports, values, [&](const Port& port, ValueId value) {
-    const TensorType& type = graph.type(value);
-    return port.type.dims() == type.dims() && port.type.dtype == type.dtype;
-  });
+bool fits(const CapturedPorts& ports, const Plan& plan) {
+  const auto is_read = [](const CapturedRead& read, const Port& input) {
+    return read.dtype == input.type.dtype && read.stored == input.type.dims();
+  };
+  const auto is_returned = [&](const TorchOutput& output) {
+    if (output.graph_output < 0) return true;
+    const TensorType& type = plan.outputs.at(static_cast<std::size_t>(output.graph_output)).type;
+    return output.tensor.type.dtype == type.dtype &&
+           output.tensor.type.element_count() == type.element_count();
+  };
+  return std::ranges::equal(ports.reads, plan.inputs, is_read) &&
+         std::ranges::all_of(ports.outputs, is_returned);
 }
 
-/// The plan of `graph` as plans at other sizes tell it; nullopt where they do not.
-std::optional<Imported> known_at(const OpenCapture& open, const Sizes& sizes, const Graph& graph) {
-  std::optional<Imported> known = bind_known_sizes(open.model, without_held(open, sizes));
-  const bool fits = known && has_types(known->plan->inputs, graph.inputs, graph) &&
-                    has_types(known->plan->outputs, graph.outputs, graph);
-  return fits ? std::move(known) : std::nullopt;
+/// What imports at other sizes tell, whose kernels are known; false where they do not.
+bool choose_known(OpenCapture& open, const Sizes& sizes, ChosenCapture& capture) {
+  std::optional<CapturedPorts> ports = open.ports.at(sizes);
+  if (!ports) return false;
+  std::optional<Imported> imported = bind_known_sizes(open.model, sizes);
+  if (!imported || !fits(*ports, *imported->plan)) return false;
+  const auto& choices = open.known.choices;
+  const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
+  capture.chosen = std::ranges::all_of(imported->plan->kernels, is_chosen)
+                       ? choose_each(*imported, [&](const Kernel& each) { return choices.at(each.text); })
+                       : choose_candidates(*imported);
+  capture.imported = *std::move(imported);
+  capture.ports = *std::move(ports);
+  return true;
 }
 
 std::vector<bool> owned_outputs(const Program& program) {
@@ -175,28 +191,32 @@ std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
 ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                               const std::map<std::size_t, GivenParameter>& parameters,
                               const std::shared_ptr<const Setup>& setup, OpenCapture* open) {
-  const auto import_at = [&](const Sizes& at) {
-    return import_torch(graph.text, import_options_of(graph, by_name(graph, at), parameters, setup->machine));
-  };
-  const auto load_at = [&](const Sizes& rest) {
+  std::vector<TakenParameter> taken;
+  for (const auto& [number, given] : parameters) taken.push_back({number, given.data, given.version});
+  ChosenCapture capture;
+  if (open != nullptr) take_parameters(*open, graph, sizes, parameters, taken);
+  capture.taken =
+      open != nullptr ? open->taken : std::make_shared<const std::vector<TakenParameter>>(std::move(taken));
+  const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
+  const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
+  if (is_open && choose_known(*open, rest, capture)) return capture;
+  TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
+                             .keep_gradients = has_gradient_templates(setup->machine)};
+  const auto load_at = [&](const Sizes& at) {
     NotedSizeFacts facts;
-    Imported imported = load_graph_at(rest, import_at(with_held(*open, rest)).graph, setup);
+    MadeWeights::Import weights(open != nullptr ? open->model.made.get() : nullptr);
+    options.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes);
+    TorchGraph torch = import_torch(graph.text, options);
+    CapturedPorts ports{reads_of(graph, torch), std::move(torch.outputs)};
+    Imported imported = load_graph_at(at, std::move(torch.graph), setup);
     imported.facts = facts.take();
+    weights.keep(imported.plan->weights);
+    if (is_open) open->ports.learn(at, ports);
+    if (at == rest) capture.ports = std::move(ports);
     return imported;
   };
-  NotedSizeFacts facts;
-  TorchGraph torch = import_at(sizes);
-  ChosenCapture capture;
-  capture.reads = reads_of(graph, torch);
-  capture.outputs = std::move(torch.outputs);
-  for (const auto& [number, given] : parameters) capture.taken.push_back({number, given.data, given.version});
-  if (open != nullptr) take_parameters(*open, graph, sizes, capture.taken);
-  const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
-  std::optional<Imported> known = is_open ? known_at(*open, sizes, torch.graph) : std::nullopt;
-  const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
-  capture.imported = known ? std::move(*known) : load_graph_at(rest, std::move(torch.graph), setup);
-  if (!known) capture.imported.facts = facts.take();
-  if (is_open && !known) take_open_kernels(open->model, capture.imported, load_at);
+  capture.imported = load_at(rest);
+  if (is_open) take_open_kernels(open->model, capture.imported, load_at);
   capture.chosen = choose_candidates(capture.imported);
   return capture;
 }
@@ -204,11 +224,10 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
 CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
                                const std::stop_token& stop) {
   CapturedProgram made{.built = build_program(capture.imported, capture.chosen, relatives, stop),
-                       .reads = capture.reads,
-                       .given = std::vector<Tensor>(capture.reads.size()),
+                       .ports = capture.ports,
+                       .given = std::vector<Tensor>(capture.ports.reads.size()),
                        .taken = capture.taken,
-                       .outputs = capture.outputs,
-                       .lies = lies_of(capture.outputs),
+                       .lies = lies_of(capture.ports.outputs),
                        .owns = {},
                        .device = {}};
   made.owns = owned_outputs(made.built.program);

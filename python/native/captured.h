@@ -11,6 +11,8 @@
 
 #include "frontend/torch/torch_import.h"
 #include "python/native/array.h"
+#include "python/native/captured_ports.h"
+#include "runtime/ahead.h"
 #include "runtime/session.h"
 
 namespace sylvite::python {
@@ -27,13 +29,15 @@ struct CapturedSymbol {
   int axis = -1;  ///< -1: the input is the number
 };
 
+using Constants = std::map<std::string, Tensor>;
+
 /// The text and what stands around it. The text's inputs are the symbols, then tensors and parameters in order, then what
 /// the graph holds itself.
 struct CapturedGraph {
   std::string text;
   std::vector<CapturedInput> inputs;  ///< as called
   std::vector<CapturedSymbol> symbols;
-  std::map<std::string, Tensor> held;
+  Constants held;
 };
 
 /// A parameter whose value the program has taken in.
@@ -43,16 +47,8 @@ struct TakenParameter {
   std::int64_t version = 0;  ///< torch's count of writes to it
   bool operator==(const TakenParameter&) const = default;
 };
-
-/// How a program's input follows from an input of the call.
-struct CapturedRead {
-  std::size_t input = 0;
-  DType dtype = DType::f32;
-  Dims dims;              ///< as torch sees it
-  Dims strides;           ///< of memory that is read in place
-  Dims stored;            ///< dims of the graph's input: the memory in order
-  dlpack::DataType type;  ///< dtype, as DLPack names it
-};
+/// Of a program; those for several sizes share it.
+using TakenParameters = std::shared_ptr<const std::vector<TakenParameter>>;
 
 /// What torch makes for a program on a device. Destroyed with the GIL.
 struct DeviceState {
@@ -64,10 +60,9 @@ struct DeviceState {
 /// One combination of sizes.
 struct CapturedProgram {
   Built built;
-  std::vector<CapturedRead> reads;  ///< per input of the program
-  std::vector<Tensor> given;        ///< per input, as the last call on the CPU had it; keeps nothing alive
-  std::vector<TakenParameter> taken;
-  std::vector<TorchOutput> outputs;        ///< of the text
+  CapturedPorts ports;
+  std::vector<Tensor> given;  ///< per input, as the last call on the CPU had it; keeps nothing alive
+  TakenParameters taken;
   std::vector<CapturedRead> lies;          ///< per output of the text: an input that lies as it does
   std::vector<bool> owns;                  ///< per output of the program: it is memory of its own
   std::vector<Overwrite> overwrites = {};  ///< what the graph writes that may be written in place, by output
@@ -86,15 +81,17 @@ struct GivenParameter {
 struct ChosenCapture {
   Imported imported;
   Chosen chosen;
-  std::vector<CapturedRead> reads;
-  std::vector<TakenParameter> taken;
-  std::vector<TorchOutput> outputs;
+  CapturedPorts ports;
+  TakenParameters taken;
 };
 
 /// What sizes of a graph have in common where they are open.
 struct OpenCapture {
   OpenModel model;                                       ///< without a file
-  std::vector<TakenParameter> taken;                     ///< whose values its plans have
+  OpenPorts ports;                                       ///< as long as the plans
+  KnownKernels known;                                    ///< what kernels of programs run
+  TakenParameters taken;                                 ///< whose values its plans have
+  Constants constants;                                   ///< of its imports, which share them
   std::map<std::size_t, std::set<std::string>> extents;  ///< symbols in shapes of parameters, by input
   /// Per symbol: its number, where it is an extent of what is taken, and so is no symbol of the model.
   std::vector<std::optional<std::int64_t>> held;

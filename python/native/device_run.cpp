@@ -62,8 +62,8 @@ DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, const s
 }
 
 void DeviceRun::read_inputs(const std::vector<PyObject*>& items) {
-  arguments_.inputs.reserve(program_.reads.size());
-  for (const CapturedRead& read : program_.reads) {
+  arguments_.inputs.reserve(program_.ports.reads.size());
+  for (const CapturedRead& read : program_.ports.reads) {
     if (std::ranges::find(read.dims, 0) != read.dims.end()) {  // torch has no memory for what is empty
       arguments_.inputs.push_back(0);
       continue;
@@ -89,13 +89,13 @@ void DeviceRun::read_inputs(const std::vector<PyObject*>& items) {
 void DeviceRun::allocate_results() {
   std::vector<Ref>& makes = program_.device.makes;
   if (makes.empty())
-    for (const TorchOutput& output : program_.outputs)
+    for (const TorchOutput& output : program_.ports.outputs)
       makes.push_back(
           allocation(tools_, output.tensor.type.dtype, output.tensor.type.dims(), output.tensor.strides));
-  arguments_.outputs.resize(program_.outputs.size());
+  arguments_.outputs.resize(program_.ports.outputs.size());
   for (std::size_t i = 0; i < makes.size(); ++i) {
     values_.push_back(call(tools_.allocate, makes[i]));
-    arguments_.outputs.at(static_cast<std::size_t>(program_.outputs[i].graph_output)) =
+    arguments_.outputs.at(static_cast<std::size_t>(program_.ports.outputs[i].graph_output)) =
         address_of(values_.back());
   }
 }
@@ -114,7 +114,7 @@ void DeviceRun::allocate_work() {
 }
 
 void DeviceRun::write(std::size_t number, PyObject* input) const {
-  const TorchOutput& output = program_.outputs.at(number);
+  const TorchOutput& output = program_.ports.outputs.at(number);
   const dlpack::DlTensor target = borrow_view(input);
   const TensorType& type = output.tensor.type;
   const CapturedRead dense = {0, type.dtype, type.dims(), output.tensor.strides, {}, dlpack_type(type.dtype)};

@@ -11,8 +11,8 @@ namespace {
 /// What lies where it lay at the last call, as parameters do, is as it was then. Returns the numbers of those that were copied.
 std::vector<std::size_t> take_inputs(CapturedProgram& program, const std::vector<PyObject*>& items) {
   std::vector<std::size_t> copied;
-  for (std::size_t i = 0; i < program.reads.size(); ++i) {
-    const CapturedRead& read = program.reads[i];
+  for (std::size_t i = 0; i < program.ports.reads.size(); ++i) {
+    const CapturedRead& read = program.ports.reads[i];
     Tensor& given = program.given[i];
     PyObject* item = items.at(read.input);
     const dlpack::DlTensor view = borrow_view(item);
@@ -52,7 +52,7 @@ HostRun::HostRun(CapturedProgram& program, const std::vector<PyObject*>& items,
 }
 
 Ref HostRun::value(std::size_t number) const {
-  const TorchOutput& output = program_.outputs.at(number);
+  const TorchOutput& output = program_.ports.outputs.at(number);
   const Tensor& value = outputs_.at(static_cast<std::size_t>(output.graph_output));
   const CapturedRead& lies = program_.lies.at(number);
   dlpack::ManagedVersioned* managed = managed_tensor(value, lies.dims, lies.strides);
@@ -65,7 +65,7 @@ Ref HostRun::value(std::size_t number) const {
 }
 
 void HostRun::write(std::size_t number, PyObject* input) const {
-  const TorchOutput& output = program_.outputs.at(number);
+  const TorchOutput& output = program_.ports.outputs.at(number);
   const Tensor& value = outputs_.at(static_cast<std::size_t>(output.graph_output));
   const dlpack::DlTensor view = borrow_view(input);
   if (view.address() == value.data()) return;  // it was written there

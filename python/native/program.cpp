@@ -116,7 +116,7 @@ bool holds(const TakenParameter& taken, PyObject* item) {
 bool parameters_hold(Captured& captured, const CapturedProgram& program,
                      const std::vector<PyObject*>& items) {
   bool hold = true;
-  for (const TakenParameter& taken : program.taken) {
+  for (const TakenParameter& taken : *program.taken) {
     if (holds(taken, items.at(taken.input))) continue;
     ++captured.changes[taken.input];
     hold = false;
@@ -127,11 +127,14 @@ bool parameters_hold(Captured& captured, const CapturedProgram& program,
 /// Programs whose packed weights are still right: equal addresses may hold other numbers by now.
 Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& items, bool take_turns) {
   Relatives relatives{{}, take_turns};
+  std::map<TakenParameters, bool> are_right;  // most have the same
   for (const auto& [sizes, program] : captured.programs) {
     if (program == nullptr) continue;
-    const bool is_right = std::ranges::all_of(
-        program->taken, [&](const TakenParameter& taken) { return holds(taken, items.at(taken.input)); });
-    if (is_right) relatives.programs.push_back(&program->built.program);
+    const auto [found, is_new] = are_right.try_emplace(program->taken, false);
+    if (is_new)
+      found->second = std::ranges::all_of(
+          *program->taken, [&](const TakenParameter& taken) { return holds(taken, items.at(taken.input)); });
+    if (found->second) relatives.programs.push_back(&program->built.program);
   }
   return relatives;
 }
@@ -241,19 +244,19 @@ bool lie_alike(const CapturedRead& one, const CapturedRead& other) {
 /// Writes whose results may take the memory of their inputs, as nothing else shows them.
 std::vector<Overwrite> overwrites_of(const Captured& captured, const CapturedProgram& program) {
   std::map<int, int> uses;  // of outputs of the graph
-  for (const TorchOutput& output : program.outputs) ++uses[output.graph_output];
+  for (const TorchOutput& output : program.ports.outputs) ++uses[output.graph_output];
   for (const Result& result : captured.results)
     if (result.kind == Result::Kind::value || result.kind == Result::Kind::part)
-      ++uses[program.outputs.at(result.number).graph_output];
+      ++uses[program.ports.outputs.at(result.number).graph_output];
   std::vector<Overwrite> found;
   for (const Write& write : captured.writes) {
-    const TorchOutput& output = program.outputs.at(write.result);
-    const auto read = std::ranges::find(program.reads, write.input, &CapturedRead::input);
+    const TorchOutput& output = program.ports.outputs.at(write.result);
+    const auto read = std::ranges::find(program.ports.reads, write.input, &CapturedRead::input);
     if (!write.is_alone || output.graph_output < 0 || uses[output.graph_output]++ > 1 ||
-        read == program.reads.end() || !lie_alike(*read, program.lies.at(write.result)))
+        read == program.ports.reads.end() || !lie_alike(*read, program.lies.at(write.result)))
       continue;
     const Overwrite places{static_cast<std::size_t>(output.graph_output),
-                           static_cast<std::size_t>(read - program.reads.begin())};
+                           static_cast<std::size_t>(read - program.ports.reads.begin())};
     if (program.built.program.may_write_over(places)) found.push_back(places);
   }
   std::ranges::sort(found, {}, &Overwrite::output);
@@ -272,6 +275,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   std::unique_ptr<CapturedProgram> made =
       is_making ? take_made(captured, sizes) : make_program_for(captured, sizes, items);
   if (made == nullptr) return nullptr;
+  if (captured.open) captured.open->known.note_new(made->built.program.plan(), made->built.choices);
   made->overwrites = overwrites_of(captured, *made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;

@@ -1,0 +1,87 @@
+#include "python/native/captured_ports.h"
+
+#include <fmt/format.h>
+
+namespace sylvite::python {
+namespace {
+
+/// Calls `visit` with a reference to each number.
+template <typename Visit>
+void for_each_number(CapturedPorts& ports, const Visit& visit) {
+  for (CapturedRead& read : ports.reads)
+    for (Dims* dims : {&read.dims, &read.strides, &read.stored})
+      for (std::int64_t& number : *dims) visit(number);
+  for (TorchOutput& output : ports.outputs) {
+    for (Extent& extent : output.tensor.type.shape) {
+      std::int64_t number = extent.known();
+      visit(number);
+      extent = number;
+    }
+    for (std::int64_t& number : output.tensor.strides) visit(number);
+    visit(output.size);
+  }
+}
+
+/// All but the numbers.
+std::string structure_of(const CapturedPorts& ports) {
+  std::string text;
+  for (const CapturedRead& read : ports.reads)
+    text += fmt::format("{} {} {} {}\n", read.input, static_cast<int>(read.dtype), read.dims.size(),
+                        read.stored.size());
+  for (const TorchOutput& output : ports.outputs)
+    text += fmt::format("{} {} {} {} {}\n", static_cast<int>(output.kind),
+                        static_cast<int>(output.tensor.type.dtype), output.tensor.type.shape.size(),
+                        output.graph_output, output.input);
+  return text;
+}
+
+std::optional<std::vector<Extent>> fit(const std::vector<FitSymbol>& symbols,
+                                       const std::map<Dims, std::vector<std::int64_t>>& numbers) {
+  std::vector<Dims> points;
+  points.reserve(numbers.size());
+  for (const auto& [sizes, values] : numbers) points.push_back(sizes);
+  ExtentFit fit(symbols, points);
+  if (!fit.is_determined()) return std::nullopt;
+  std::vector<Extent> expressions;
+  for (std::size_t i = 0; i < numbers.begin()->second.size(); ++i) {
+    std::vector<std::int64_t> at_points;
+    at_points.reserve(numbers.size());
+    for (const auto& [sizes, values] : numbers) at_points.push_back(values[i]);
+    std::optional<Extent> found = fit.of(at_points);
+    if (!found) return std::nullopt;
+    expressions.push_back(*std::move(found));
+  }
+  return expressions;
+}
+
+}  // namespace
+
+void OpenPorts::learn(const Dims& sizes, const CapturedPorts& ports) {
+  constexpr std::size_t most = 32;
+  if (differ_ || numbers_.size() == most) return;
+  if (numbers_.empty()) {
+    first_ = ports;
+    structure_ = structure_of(ports);
+  }
+  differ_ = structure_of(ports) != structure_;
+  if (differ_) return;
+  CapturedPorts copy = ports;
+  std::vector<std::int64_t> numbers;
+  for_each_number(copy, [&](std::int64_t number) { numbers.push_back(number); });
+  is_fitted_ = !numbers_.emplace(sizes, std::move(numbers)).second && is_fitted_;
+}
+
+std::optional<CapturedPorts> OpenPorts::at(const Dims& sizes) {
+  if (differ_ || numbers_.empty()) return std::nullopt;
+  if (!is_fitted_) expressions_ = fit(symbols_, numbers_);
+  is_fitted_ = true;
+  if (!expressions_) return std::nullopt;
+  SymbolValues values;
+  for (std::size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].name] = sizes.at(i);
+  CapturedPorts ports = first_;
+  auto next = expressions_->begin();
+  for_each_number(ports, [&](std::int64_t& number) { number = (next++)->at(values); });
+  return ports;
+}
+
+}  // namespace sylvite::python
