@@ -72,6 +72,26 @@ class ComputedSizes(WithTorch):
                 self.assert_same(compiled(x), function(x))
         self.assertTrue(all(graph.torch_parts == 0 and not graph.failure for graph in graphs))
 
+    def test_parameters_change_between_sizes(self):
+        """What imports at several sizes have in common, and how results lie, is of the parameters that there are."""
+        model = nn.Sequential(nn.Conv2d(3, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU()).eval()
+
+        def function(x):
+            maps = model(x)
+            return maps.permute(0, 2, 3, 1), maps.mean((2, 3)), maps.shape[2] * 2
+
+        compiled = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True}, dynamic=True)
+        with torch.no_grad():
+            for call in range(48):
+                if call in (16, 32):
+                    model[0].weight.mul_(1.5)
+                    model[1].running_mean.add_(0.25)
+                x = torch.randn(2 + call % 5, 3, 8 + call * 7 % 19, 9 + call * 5 % 23)
+                results, expected = compiled(x), function(x)
+                self.assert_same(results[:2], expected[:2])
+                self.assertEqual(results[2], expected[2])
+                self.assertEqual(results[0].stride(), expected[0].stride())
+
     def test_in_parts(self):
         """Where torch runs an operation between, too."""
         def function(x):
