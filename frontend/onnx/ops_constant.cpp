@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
+#include "frontend/values/nonzero.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
@@ -156,22 +157,6 @@ void mel_weight_matrix(ImportContext& c) {
     if (center >= 0 && center < points) weights.set_double(center * bins + bin, 1);
   }
   c.output(c.builder().constant(weights));
-}
-
-/// Places of elements that are not zero, in order.
-std::vector<std::int64_t> nonzero_places(const Tensor& x) {
-  std::vector<std::int64_t> places(static_cast<std::size_t>(x.size()));
-  const std::size_t count = with_storage(x.dtype(), [&](auto zero) {
-    const auto* values = static_cast<const decltype(zero)*>(x.data());
-    std::size_t found = 0;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      places[found] = static_cast<std::int64_t>(i);
-      found += convert_element<double>(values[i]) != 0 ? 1 : 0;
-    }
-    return found;
-  });
-  places.resize(count);
-  return places;
 }
 
 /// The coordinates of non-zero elements, one column each; the input must be known.

@@ -83,23 +83,30 @@ void write_element(Tensor& result, std::int64_t to, const Tensor& updates, std::
   });
 }
 
+/// Of so many bytes, where they are few: a call for each would take longer than the copy.
+template <std::size_t fixed_bytes>
+void copy_slices(const AxisView& view, const std::vector<std::int64_t>& indices, const std::byte* source,
+                 std::byte* target, std::size_t slice_bytes) {
+  const std::size_t bytes = fixed_bytes > 0 ? fixed_bytes : slice_bytes;
+  for (std::int64_t outer = 0; outer < view.outer; ++outer) {
+    for (const std::int64_t index : indices) {
+      const std::int64_t slice = outer * view.extent + clamp_index(index, view.extent);
+      std::memcpy(target, source + static_cast<std::size_t>(slice) * bytes, bytes);
+      target += bytes;
+    }
+  }
+}
+
 }  // namespace
 
 OutputTensors evaluate_gather(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
   Tensor result(types[0].dtype, types[0].dims());
   const AxisView view = view_axis(inputs[0]->dims(), attributes.integer("axis"));
-  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
   const auto slice_bytes = static_cast<std::size_t>(view.inner) * dtype_size(result.dtype());
   if (result.size() == 0) return {result};
-  const auto* source = static_cast<const std::byte*>(inputs[0]->data());
-  auto* target = static_cast<std::byte*>(result.mutable_data());
-  for (std::int64_t outer = 0; outer < view.outer; ++outer) {
-    for (std::int64_t index : indices) {
-      const std::int64_t slice = outer * view.extent + clamp_index(index, view.extent);
-      std::memcpy(target, source + static_cast<std::size_t>(slice) * slice_bytes, slice_bytes);
-      target += slice_bytes;
-    }
-  }
+  const auto copy = slice_bytes == 4 ? copy_slices<4> : slice_bytes == 8 ? copy_slices<8> : copy_slices<0>;
+  copy(view, inputs[1]->to_int64s(), static_cast<const std::byte*>(inputs[0]->data()),
+       static_cast<std::byte*>(result.mutable_data()), slice_bytes);
   return {result};
 }
 

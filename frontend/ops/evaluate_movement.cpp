@@ -80,7 +80,14 @@ Tensor pad_constant(const Tensor& input, const Tensor* value, const Dims& dims, 
 OutputTensors evaluate_iota(Op, InputTensors, const Attributes& attributes, ResultTypes types) {
   Tensor result(types[0].dtype, types[0].dims());
   const AxisView view = view_axis(result.dims(), attributes.integer("axis"));
-  for (std::int64_t i = 0; i < result.size(); ++i) result.set_int64(i, i / view.inner % view.extent);
+  if (result.size() == 0) return {result};
+  with_storage(result.dtype(), [&](auto zero) {
+    using T = decltype(zero);
+    auto* element = static_cast<T*>(result.mutable_data());
+    for (std::int64_t outer = 0; outer < view.outer; ++outer)
+      for (std::int64_t i = 0; i < view.extent; ++i)
+        element = std::fill_n(element, view.inner, convert_element<T>(i));
+  });
   return {result};
 }
 

@@ -1,5 +1,6 @@
 #include "sylvite/tensor.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -118,9 +119,13 @@ void Tensor::set_int64(std::int64_t i, std::int64_t value) {
 }
 
 std::vector<std::int64_t> Tensor::to_int64s() const {
-  std::vector<std::int64_t> values;
-  values.reserve(static_cast<std::size_t>(size_));
-  for (std::int64_t i = 0; i < size_; ++i) values.push_back(as_int64(i));
+  std::vector<std::int64_t> values(static_cast<std::size_t>(size_));
+  if (size_ == 0) return values;
+  with_storage(dtype_, [&](auto zero) {
+    const auto* elements = static_cast<const decltype(zero)*>(data());
+    std::transform(elements, elements + size_, values.begin(),
+                   [](auto element) { return convert_element<std::int64_t>(element); });
+  });
   return values;
 }
 
