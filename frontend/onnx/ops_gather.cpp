@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
+#include "frontend/values/nonzero.h"
 
 namespace sylvite {
 namespace {
@@ -122,24 +123,31 @@ void compress(ImportContext& c) {
   const int axis = is_flat ? 0 : normalize_axis(c.integer("axis", 0), x.rank());
   const Tensor condition = c.constant(1);
   const std::int64_t count = std::min(condition.size(), x.dim(axis));
-  std::vector<std::int64_t> selected;
-  for (std::int64_t i = 0; i < count; ++i)
-    if (condition.as_int64(i) != 0) selected.push_back(i);
+  std::vector<std::int64_t> selected = nonzero_places(condition);
+  selected.erase(std::ranges::lower_bound(selected, count), selected.end());
   c.output(gather(x, c.builder().integers(selected), axis));
 }
 
-/// Reverses the first `length` steps of each sequence: a gather at constant or computed positions.
+/// Reverses the first `length` steps of each sequence: a gather of what lies behind both axes as one row.
 void reverse_sequence(ImportContext& c) {
   const Sym x = c.input(0);
   const int batch_axis = normalize_axis(c.integer("batch_axis", 1), x.rank());
   const int time_axis = normalize_axis(c.integer("time_axis", 0), x.rank());
   if (batch_axis == time_axis) throw ModelError("batch_axis and time_axis are the same");
-  Dims per_batch(static_cast<std::size_t>(x.rank()), 1);
+  const auto row_axis = std::max(batch_axis, time_axis) + 1;
+  const Dims dims = x.dims();
+  const Dims lead(dims.begin(), dims.begin() + row_axis);
+  Dims per_batch(lead.size(), 1), per_step(lead.size(), 1);
   per_batch[static_cast<std::size_t>(batch_axis)] = x.dim(batch_axis);
+  per_step[static_cast<std::size_t>(time_axis)] = x.dim(time_axis);
+  const std::int64_t rows = checked_product(lead, "sequences");
+  const auto stride = static_cast<double>(dense_strides(lead)[static_cast<std::size_t>(time_axis)]);
   const Sym lengths = reshape(cast(c.input(1), DType::i64), per_batch);
-  const Sym position = c.builder().iota(DType::i64, x.dims(), time_axis);
-  const Sym source = where(apply(Op::less, position, lengths), lengths - 1.0 - position, position);
-  c.output(c.builder().add(Op::gather_elements, {x, source}, {{"axis", std::int64_t{time_axis}}}));
+  const Sym step = c.builder().iota(DType::i64, per_step, time_axis);
+  const Sym ahead = where(apply(Op::less, step, lengths), lengths - 1.0 - step * 2.0, 0.0) * stride;
+  const Sym row = reshape(c.builder().iota(DType::i64, {rows}, 0), lead) + ahead;
+  const std::int64_t width = checked_product(Dims(dims.begin() + row_axis, dims.end()), "row");
+  c.output(reshape(gather(reshape(x, {rows, width}), row, 0), dims));
 }
 
 void array_feature_extractor(ImportContext& c) {

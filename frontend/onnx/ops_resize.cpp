@@ -148,33 +148,40 @@ void grid_sample_op(ImportContext& c) {
   c.output(grid_sample(x, grid, sampling));
 }
 
-/// Positions of the grid GridSample reads, moved by a matrix per image.
+/// The coordinates of an axis of GridSample's maps, which reach from -1 to 1.
+std::vector<double> grid_places(std::int64_t extent, bool align_corners) {
+  std::vector<double> places;
+  for (std::int64_t i = 0; i < extent; ++i) {
+    const auto at = static_cast<double>(i), size = static_cast<double>(extent);
+    const double corner = extent == 1 ? 0 : -1 + 2 * at / (size - 1);
+    places.push_back(align_corners ? corner : (2 * at + 1) / size - 1);
+  }
+  return places;
+}
+
+/// Positions of the grid GridSample reads, moved by a matrix per image. Each axis of the grid adds its coordinates times a column
+/// of the matrix; the innermost axis has the first column.
 void affine_grid(ImportContext& c) {
   const Sym theta = c.input(0);
   const std::vector<std::int64_t> size = c.constant_integers(1);
   const bool align_corners = c.integer("align_corners", 0) != 0;
-  const auto spatial = static_cast<std::int64_t>(size.size()) - 2;
-  if (spatial < 1 || theta.rank() != 3 || theta.dim(2) != spatial + 1)
+  const int spatial = static_cast<int>(size.size()) - 2;
+  if (spatial < 1 || theta.rank() != 3 || theta.dim(1) != spatial || theta.dim(2) != spatial + 1)
     throw ModelError("theta does not fit the size");
-  const Dims out(size.begin() + 2, size.end());
-  const std::int64_t count = checked_product(out, "size");
-  c.builder().reserve_table({4, count, spatial + 1});
-  const Dims strides = dense_strides(out);
-  std::vector<double> base;
-  for (std::int64_t i = 0; i < count; ++i) {
-    for (std::size_t axis = out.size(); axis-- > 0;) {
-      const auto extent = static_cast<double>(out[axis]);
-      const auto at = static_cast<double>(i / strides[axis] % out[axis]);
-      base.push_back(align_corners ? (extent == 1 ? 0 : -1 + 2 * at / (extent - 1))
-                                   : (2 * at + 1) / extent - 1);
-    }
-    base.push_back(1);
+  Dims per_image(size.size(), 1);
+  per_image.front() = theta.dim(0);
+  per_image.back() = theta.dim(1);
+  const auto column = [&](int i) { return reshape(slice(theta, 2, i, i + 1), per_image); };
+  Sym y = column(spatial);
+  for (int i = 0; i < spatial; ++i) {
+    const auto axis = static_cast<std::size_t>(spatial - i);
+    const std::int64_t extent = size[axis + 1];
+    c.builder().reserve_table({extent});
+    Dims line(size.size(), 1);
+    line[axis] = extent;
+    y = y + c.builder().reals(theta.dtype(), line, grid_places(extent, align_corners)) * column(i);
   }
-  const Sym positions = c.builder().reals(theta.dtype(), {count, spatial + 1}, base);
-  Dims result{theta.dim(0)};
-  result.insert(result.end(), out.begin(), out.end());
-  result.push_back(spatial);
-  c.output(reshape(matmul(positions, swap_axes(theta, 1, 2)), result));
+  c.output(y);
 }
 
 const OnnxOp rows[] = {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "base/rounding.h"
 #include "frontend/build/fourier.h"
 #include "frontend/build/sampling.h"
 #include "frontend/onnx/ops.h"
@@ -71,53 +72,44 @@ void stft(ImportContext& c) {
   c.output(fourier_transform(framed, fourier));
 }
 
-/// What meets a place along one dim of an image: an element of a block's window, and which block.
-struct Meeting {
-  std::int64_t tap, block;
-};
+/// Blocks along one axis, where tap t of block b lies at b * stride + t * dilation. Taps are cut into turns of as many as blocks
+/// are apart: those of one turn lie side by side, and `step` blocks ahead of the next turn's.
+struct FoldedAxis {
+  std::int64_t stride, dilation, turns, step;
+  std::int64_t missing;  ///< taps of the last turn
 
-/// Per place of dim i of the image, what meets it.
-std::vector<std::vector<Meeting>> meetings(const MapWindow& w, std::size_t i, std::int64_t extent,
-                                           std::int64_t blocks) {
-  std::vector<std::vector<Meeting>> found(static_cast<std::size_t>(extent));
-  for (std::int64_t tap = 0; tap < w.kernel[i]; ++tap)
-    for (std::int64_t block = 0; block < blocks; ++block) {
-      const std::int64_t at = block * w.strides[i] + tap * w.dilations[i] - w.pads[i];
-      if (at >= 0 && at < extent) found[static_cast<std::size_t>(at)].push_back({tap, block});
-    }
-  return found;
-}
-
-/// Which element of all blocks' is the `turn`-th to meet each place of an image, and where there is one.
-struct MetElements {
-  std::vector<std::int64_t> index;
-  std::vector<std::uint8_t> is_met;  ///< a condition per place
-};
-
-MetElements met_elements(const std::vector<std::vector<std::vector<Meeting>>>& met, const MapWindow& w,
-                         const Dims& image, const Dims& blocks, Dims turn) {
-  MetElements found;
-  const std::int64_t size = checked_product(image, "image"), places = checked_product(blocks, "blocks");
-  const Dims image_strides = dense_strides(image);
-  const Dims tap_strides = dense_strides(w.kernel), block_strides = dense_strides(blocks);
-  for (std::int64_t place = 0; place < size; ++place) {
-    std::int64_t tap = 0, block = 0;
-    bool is_met = true;
-    for (std::size_t i = 0; i < image.size(); ++i) {
-      const auto& here = met[i][static_cast<std::size_t>(place / image_strides[i] % image[i])];
-      is_met = is_met && turn[i] < std::ssize(here);
-      if (!is_met) break;
-      const Meeting& meeting = here[static_cast<std::size_t>(turn[i])];
-      tap += meeting.tap * tap_strides[i];
-      block += meeting.block * block_strides[i];
-    }
-    found.index.push_back(is_met ? tap * places + block : 0);
-    found.is_met.push_back(is_met ? 1 : 0);
+  FoldedAxis(std::int64_t taps, std::int64_t stride, std::int64_t dilation)
+      : stride(stride), dilation(stride > 1 ? dilation : 1), step(stride > 1 ? 1 : dilation) {
+    const std::int64_t width = (taps - 1) * this->dilation + 1;
+    turns = ceil_div(width, stride);
+    missing = turns * stride - width;
+    check_node_count(3 * turns, 8192);
   }
-  return found;
+  [[nodiscard]] std::int64_t reach() const { return (turns - 1) * step; }
+};
+
+/// [.., taps, .., blocks with zeros around, ..] -> [.., stride, .., blocks + reach, ..], where what meets is added up.
+Sym fold_taps(Sym x, int tap_axis, int block_axis, const FoldedAxis& axis) {
+  const std::int64_t count = x.dim(block_axis) - axis.reach();
+  Sym sum;
+  for (std::int64_t turn = 0; turn < axis.turns; ++turn) {
+    const Sym taps = slice(x, tap_axis, turn * axis.stride, (turn + 1) * axis.stride);
+    const std::int64_t first = axis.reach() - turn * axis.step;
+    const Sym part = slice(taps, block_axis, first, first + count);
+    sum = sum ? sum + part : part;
+  }
+  return sum;
 }
 
-/// Adds up overlapping blocks. Each place of the image gathers what meets it, a sum of as many gathers as blocks overlap.
+/// The elements [first, first + count) of an axis, zeros where there are none.
+Sym window_of(Sym x, int axis, std::int64_t first, std::int64_t count) {
+  const std::int64_t missing = std::max<std::int64_t>(first + count - x.dim(axis), 0);
+  Dims high(static_cast<std::size_t>(x.rank()), 0);
+  high[static_cast<std::size_t>(axis)] = missing;
+  return slice(pad(x, Dims(high.size(), 0), high), axis, first, first + count);
+}
+
+/// Adds up overlapping blocks, along one dim after the other.
 void col2im(ImportContext& c) {
   const Sym x = c.input(0);
   const std::vector<std::int64_t> image = c.constant_integers(1);
@@ -126,35 +118,32 @@ void col2im(ImportContext& c) {
   Dims blocks;
   for (std::size_t i = 0; i < image.size(); ++i)
     blocks.push_back((image[i] + w.pads[i] + w.pads[i + w.rank()] - w.extent(i)) / w.strides[i] + 1);
-  const std::int64_t places = checked_product(blocks, "blocks"), size = checked_product(image, "image");
+  const std::int64_t places = checked_product(blocks, "blocks");
   if (x.rank() != 3 || x.dim(1) % taps != 0 || x.dim(2) != places)
     throw ModelError("{} blocks of {} elements do not fit the input", places, taps);
-  c.builder().reserve_table({2, taps, places});
-  std::vector<std::vector<std::vector<Meeting>>> met;
-  Dims turns;  // how many meet at most, per dim
+  const auto rank = static_cast<int>(image.size());
+  Dims split{x.dim(0), x.dim(1) / taps}, joined = split;
+  split.insert(split.end(), w.kernel.begin(), w.kernel.end());
+  split.insert(split.end(), blocks.begin(), blocks.end());
+  std::vector<FoldedAxis> axes;
+  Dims low(split.size(), 0), high = low, interior = low;
   for (std::size_t i = 0; i < image.size(); ++i) {
-    met.push_back(meetings(w, i, image[i], blocks[i]));
-    std::size_t most = 0;
-    for (const auto& here : met.back()) most = std::max(most, here.size());
-    turns.push_back(static_cast<std::int64_t>(most));
+    axes.emplace_back(w.kernel[i], w.strides[i], w.dilations[i]);
+    high[2 + i] = axes[i].missing;
+    interior[2 + i] = axes[i].dilation - 1;
+    low[2 + w.rank() + i] = high[2 + w.rank() + i] = axes[i].reach();
   }
-  const std::int64_t sums = checked_product(turns, "overlapping blocks");
-  c.builder().reserve_table({2, sums, size});
-  const Sym flat = reshape(x, {x.dim(0), x.dim(1) / taps, taps * places});
-  Sym y = c.builder().filled(x.dtype(), {flat.dim(0), flat.dim(1), size}, 0);
-  const Dims turn_strides = dense_strides(turns);
-  for (std::int64_t sum = 0; sum < sums && x.size() > 0; ++sum) {
-    Dims turn;
-    for (std::size_t i = 0; i < turns.size(); ++i) turn.push_back(sum / turn_strides[i] % turns[i]);
-    const MetElements elements = met_elements(met, w, image, blocks, turn);
-    Sym part = gather(flat, c.builder().constant(Tensor::of(DType::i64, {size}, elements.index)), 2);
-    if (std::ranges::count(elements.is_met, 0) > 0)
-      part = where(c.builder().constant(Tensor::of(DType::boolean, {size}, elements.is_met)), part, 0.0);
-    y = sum == 0 ? part : y + part;
+  Sym y = pad(reshape(x, split), low, high, 0, interior);
+  std::vector<std::int64_t> order{0, 1};
+  for (int i = 0; i < rank; ++i) {
+    y = fold_taps(y, 2 + i, 2 + rank + i, axes[static_cast<std::size_t>(i)]);
+    order.insert(order.end(), {2 + rank + i, 2 + i});
+    joined.push_back(y.dim(2 + rank + i) * y.dim(2 + i));
   }
-  Dims dims{flat.dim(0), flat.dim(1)};
-  dims.insert(dims.end(), image.begin(), image.end());
-  c.output(reshape(y, dims));
+  y = reshape(transpose(y, order), joined);
+  for (int i = 0; i < rank; ++i)
+    y = window_of(y, 2 + i, w.pads[static_cast<std::size_t>(i)], image[static_cast<std::size_t>(i)]);
+  c.output(y);
 }
 
 /// By expansion along the first row; `columns` are those still in play.
