@@ -122,7 +122,10 @@ constexpr Pass<Options> table[] = {
      "concats of many inputs become trees of concats, whose kernels compile in bounded time",
      has<Op::concat>},
     {"split_windows", fuses_blocks, plain<split_windows>,
-     "the largest of windows that move by one are found along one dim after the other", has<Op::max_pool>},
+     "the largest of windows that move by one is found along one dim after the other; windows of volumes "
+     "lose "
+     "their first dim",
+     has<Op::max_pool, Op::avg_pool>},
     {"widen_channels", fuses_innermost,
      [](const Graph& graph, const Options& options) { return widen_channels(graph, options.tf32); },
      "images of odd numbers of channels get channels of zeros, so that a pixel's are whole vectors",
