@@ -116,6 +116,18 @@ Expr padded_index(const AlgorithmBuilder& builder, const std::string& mode, cons
   return Halide::clamp(Halide::min(phase, period - phase), 0, last);
 }
 
+/// Where the edges of lines are repeated around them, they are read as they are, for neighbours are read as vectors then.
+Expr with_edges(AlgorithmBuilder& builder, const Node& node, const Coordinates& source, const Expr& index) {
+  const Extent last = builder.type(node.inputs[0]).shape.back() - 1;
+  Coordinates at_first = source, at_last = source;
+  at_first.back() = Coordinate(0);
+  at_last.back() = Coordinate(builder.extent(last));
+  const Expr inside = index >= 0 && index <= builder.extent(last);
+  const Expr edge =
+      select(index < 0, builder.read(node.inputs[0], at_first), builder.read(node.inputs[0], at_last));
+  return select(inside, builder.read(node.inputs[0], source), edge);
+}
+
 Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates& at) {
   const std::vector<Extent> low = node.attributes.extents("low");
   const std::vector<Extent> high = node.attributes.extents("high");
@@ -129,7 +141,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
                    : Halide::Internal::make_zero(type);
   if (std::ranges::find(shape, Extent(0)) != shape.end()) return value;
   Coordinates source;
-  Expr inside;
+  Expr inside, edge_index;
   for (std::size_t d = 0; d < at.size(); ++d) {
     const auto step = static_cast<int>(interior.empty() ? 1 : interior[d] + 1);
     if (low[d] == 0 && high[d] == 0 && step == 1) {
@@ -139,6 +151,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
     const Expr index = at[d].full - builder.extent(low[d]);
     if (mode != "constant") {
       source.emplace_back(padded_index(builder, mode, index, shape[d]));
+      if (mode == "edge" && d + 1 == at.size()) edge_index = index;
       continue;
     }
     Expr here = index >= 0 && index <= builder.extent((shape[d] - 1) * step);
@@ -147,6 +160,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
     // The clamp keeps reads in range where the value is not used.
     source.emplace_back(Halide::clamp(step == 1 ? index : index / step, 0, builder.extent(shape[d] - 1)));
   }
+  if (edge_index.defined()) return with_edges(builder, node, source, edge_index);
   const Expr element = builder.read(node.inputs[0], source);
   return inside.defined() ? select(inside, element, value) : element;
 }
