@@ -101,12 +101,13 @@ Side side_of(float low, float high, std::int64_t bins, const RoiSettings& settin
   const float start = low * scale - offset;
   const float length = (high * scale - offset) - start;
   return {start, settings.is_half_pixel ? length : std::max(length, 1.0F),
-          adaptive_samples(low, high, bins, settings)};
+          samples_of_bin(low, high, bins, settings)};
 }
 
 }  // namespace
 
-std::int64_t adaptive_samples(double low, double high, std::int64_t bins, const RoiSettings& settings) {
+std::int64_t samples_of_bin(double low, double high, std::int64_t bins, const RoiSettings& settings) {
+  if (settings.ratio > 0) return settings.ratio;
   double length = (high - low) * settings.scale;
   if (!settings.is_half_pixel) length = std::max(length, 1.0);
   const double count = std::ceil(length / static_cast<double>(bins));

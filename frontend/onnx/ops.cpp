@@ -39,6 +39,7 @@ std::vector<OnnxOp> onnx_ops() {
                             onnx_training_ops(),
                             onnx_control_ops(),
                             onnx_selection_ops(),
+                            onnx_region_ops(),
                             onnx_random_ops(),
                             onnx_text_ops(),
                             onnx_ml_ops(),

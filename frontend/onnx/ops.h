@@ -42,6 +42,7 @@ struct OnnxOp {
 [[nodiscard]] std::span<const OnnxOp> onnx_training_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_control_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_selection_ops();
+[[nodiscard]] std::span<const OnnxOp> onnx_region_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_random_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_text_ops();
 [[nodiscard]] std::span<const OnnxOp> onnx_ml_ops();

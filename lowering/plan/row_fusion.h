@@ -1,6 +1,6 @@
 #pragma once
-// Values too large for the cache that are never stored whole: a depthwise convolution reads a few rows of its
-// input at a time, and its kernel can compute them as it goes.
+// Values that are never stored whole: a depthwise convolution reads a few rows of its input at a time, and its kernel can compute
+// them as it goes; a fold of rows that are gathered reads each of them once.
 
 #include <vector>
 
@@ -14,6 +14,8 @@ namespace sylvite {
 /// depthwise, is all that reads the value (`readers`, per value), both are channel-blocked f32, the value
 /// takes more than options.large_bytes, and its elements few products each: what takes many is not bound by
 /// memory, and computing rows anew at the borders of tasks would cost more.
+/// Of a fold `reader` over other dims than the innermost, on a CPU: the gather of rows that it alone reads, and work on these with
+/// numbers for each row.
 [[nodiscard]] std::vector<NodeId> rows_ahead(const Graph& graph, NodeId reader,
                                              const IdMap<std::vector<NodeId>>& readers,
                                              const LoweringOptions& options);

@@ -84,5 +84,27 @@ TEST(RowFusion, SqueezeAndExciteReadsTheDepthwiseResult) {
   EXPECT_EQ(count_by_rows(residual_network(), by_rows(1)), 1U);
 }
 
+/// Sums over `axis` of rows that are gathered, times a weight for each.
+Graph bag(std::int64_t axis, bool keeps_rows) {
+  Graph graph;
+  const ValueId table = graph.add_input("table", f32({40, 24}));
+  const ValueId places = graph.add_input("places", make_type(DType::i64, {6, 5}));
+  const ValueId rows = graph.add(Op::gather, {table, places}, {{"axis", std::int64_t{0}}});
+  const ValueId weighted = graph.add(Op::mul, {rows, graph.add_input("weights", f32({6, 5, 1}))});
+  graph.outputs = {
+      graph.add(Op::reduce_sum, {weighted}, {{"axes", Dims{axis}}, {"keepdims", std::int64_t{0}}})};
+  if (keeps_rows) graph.outputs.push_back(rows);
+  return graph;
+}
+
+TEST(RowFusion, GatheredRowsAreFoldedWhereTheyLie) {
+  const Plan plan = lower(bag(1, false));
+  EXPECT_EQ(plan.launches.size(), 1U);
+  EXPECT_THAT(plan.launches[0].reason, testing::HasSubstr("reads through gather mul"));
+  EXPECT_EQ(lower(bag(2, false)).launches.size(), 2U) << "elements of a row are added";
+  EXPECT_EQ(lower(bag(1, true)).launches.size(), 2U) << "the rows are an output";
+  for (const bool keeps_rows : {false, true}) expect_lowers_faithfully(bag(1, keeps_rows));
+}
+
 }  // namespace
 }  // namespace sylvite
