@@ -245,21 +245,23 @@ void loop_op(ImportContext& c) {
   const std::optional<KnownEnd> end = goes_on ? find_end(c, body, trips, state) : std::nullopt;
   if (goes_on && (end || c.has_input(0)) && add_known_loop(c, end ? end->trips : trips, end, state)) return;
   std::optional<LoopTrips> compiled = c.loop_trips(body);
+  CarriedStates states(body, state);
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
     std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
                                        OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
-    arguments.insert(arguments.end(), state.begin(), state.end());
+    arguments.insert(arguments.end(), states.now().begin(), states.now().end());
     const std::vector<OnnxBinding> results = run_trip(c, body, compiled, arguments);
     if (results.size() < state.size() + 1)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
     goes_on = trip + 1 == trips || known_condition(c.symbol(results[0]));
-    std::copy_n(results.begin() + 1, state.size(), state.begin());
+    states.take(c, results);
     scans.resize(results.size() - 1 - state.size());
     for (std::size_t i = 0; i < scans.size(); ++i)
       scans[i].push_back(c.symbol(results[1 + state.size() + i]));
   }
   scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
+  state = states.last(c);
   for (std::size_t i = 0; i < state.size(); ++i) c.output_binding(static_cast<int>(i), state[i]);
   for (std::size_t i = 0; i < scans.size(); ++i)
     c.output(static_cast<int>(state.size() + i), stack(scans[i], 0));

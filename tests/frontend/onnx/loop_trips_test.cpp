@@ -87,5 +87,51 @@ TEST(LoopTrips, AreImportedUntilABodyIsReady) {
   expect_same(actual, expected);
 }
 
+/// x, and behind it as many rows as trips: x, x + 1 and so on. Only where the body reads what it makes longer is that copied in
+/// each trip.
+onnx::ModelProto growing_rows(bool is_read) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 2});
+  add_input(graph, "trips", {1}, onnx::TensorProto::INT64);
+  add_output(graph, "rows");
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"trips", "", "x"}, {"rows"});
+  onnx::GraphProto& body = set_graph(loop, "body");
+  add_input(body, "trip", {}, onnx::TensorProto::INT64);
+  add_input(body, "go", {}, onnx::TensorProto::BOOL);
+  body.add_input()->set_name("now");
+  set_integer(add_node(body, "Cast", {"trip"}, {"number"}), "to", onnx::TensorProto::FLOAT);
+  add_node(body, "Add", {"x", "number"}, {"row"});
+  set_integer(add_node(body, "Concat", {"now", "row"}, {"next"}), "axis", 0);
+  add_node(body, "Identity", {"go"}, {"goes_on"});
+  for (const char* name : {"goes_on", "next"}) body.add_output()->set_name(name);
+  if (is_read) {
+    set_integer(add_node(body, "ReduceSum", {"now"}, {"sum"}), "keepdims", 0);
+    body.add_output()->set_name("sum");
+    loop.add_output("sums");
+    add_output(graph, "sums");
+  }
+  return model;
+}
+
+TEST(LoopTrips, RowsBehindATensorAreJoinedOnce) {
+  for (const bool is_read : {false, true}) {
+    const onnx::ModelProto model = growing_rows(is_read);
+    const ImportedModel imported = import_at(parse_model_proto(model, {""}, {}, 0), {});
+    for (const std::int64_t trips : {0, 1, 5}) {
+      if (is_read && trips == 0) continue;  // what is never made has no shape
+      const Tensor x = Tensor::of<float>(DType::f32, {1, 2}, {3, 4});
+      const std::vector<HostValue> given{x, Tensor::vector_i64({trips})};
+      InterpretedTails tails;
+      for (const std::vector<HostValue>& results : {interpret(imported, given), tails.run(imported, given)}) {
+        const Tensor& rows = results.at(0).tensor();
+        ASSERT_EQ(rows.dims(), (Dims{1 + trips, 2}));
+        for (std::int64_t i = 1; i <= trips; ++i)
+          EXPECT_EQ(rows.as_double(2 * i), 2 + static_cast<double>(i));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace sylvite
