@@ -8,7 +8,7 @@ Writes a line for each model and pass: whether results pass the rule of torch's 
 within its factors; gradients of bf16 as near to f32), graphs, programs, parts that torch ran and the operations that made them, seconds to the first result with
 an empty cache of kernels (cold) and, with --warm, with a full one in a second process, and what that compiled, and milliseconds of a call, the median and the least of turns. With --processor a call's
 are of processor time, which waits for nobody. Seconds to a first result are also given in processor time, of this process and of those that it
-starts; torch's own compiler is imported before, and what it takes alone (AOTAutograd's aot_eager) is given for the second process. With --best
+starts; torch's own compiler is imported and Dynamo has traced the model before, and what it takes alone (AOTAutograd's aot_eager) is given for the second process. With --best
 Inductor also runs in max-autotune with frozen weights. While times are measured the file of --lock is locked, for others that measure. On a GPU a
 turn is ten calls, after which the host waits, and both compilers also run in the mode reduce-overhead. With --bf16 inference has weights and inputs of bf16, and training is under autocast. With --jobs so many models are compiled side by side, and measured one after the other
 once all are compiled; first times then say little. Models named large/... run only when --only names them. A summary goes to stdout. Needs torch, and of torchvision, timm and transformers what is to run.
@@ -186,6 +186,13 @@ def compiled_ways(model, options):
     return ways
 
 
+def trace_once(model, arguments):
+    """What a model keeps at its first call, and Dynamo with it, makes other graphs of the second; all who are compared get those."""
+    import torch
+    call(torch.compile(model, backend="eager", dynamic=False), copy.deepcopy(arguments))
+    torch._dynamo.reset()
+
+
 def describe(graphs):
     """Counts of what was compiled."""
     refused = collections.Counter(f"{op} | {reason}" for graph in graphs for _, op, reason in graph.refused)
@@ -223,6 +230,7 @@ def run_inference(model, make, options, heard):
     arguments = make(0)
     with torch.no_grad():
         line = {}
+        trace_once(model, arguments)
         with FirstResult("", line, options):
             got = call(compiled, copy.deepcopy(arguments))
         line.update(describe(heard))
@@ -287,8 +295,10 @@ def run_training(model, make, options, heard):
     model.train()
     without_draws(model)
     models = [model, copy.deepcopy(model)]
-    compiled = torch.compile(model, backend="sylvite", dynamic=False)
     arguments = make(0)
+    for each in models:
+        trace_once(each, arguments)
+    compiled = torch.compile(model, backend="sylvite", dynamic=False)
 
     def step(function, given, owner, narrow=options.bf16):
         owner.zero_grad(set_to_none=True)
