@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._C import _functorch as functorch
 from torch._higher_order_ops.associative_scan import generic_associative_scan
 
 Tensor = torch.Tensor
@@ -87,8 +88,16 @@ def _writes(node: Node) -> bool:
 
 
 def _memory(node: Node) -> Any:
+    """What tells memory apart; None of what has none of its own. In vmap and grad that of the tensor inside."""
     value = node.meta.get("example_value")
-    return value.untyped_storage()._cdata if isinstance(value, Tensor) else None
+    if not isinstance(value, Tensor):
+        return None
+    while functorch.is_functorch_wrapped_tensor(value):
+        value = functorch.get_unwrapped(value)
+    try:
+        return value.untyped_storage()._cdata
+    except NotImplementedError:  # sparse tensors
+        return None
 
 
 def _may_be_copied(node: Node, order: dict[Node, int]) -> bool:

@@ -3,11 +3,14 @@
 Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
 """
 
+import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._decomp import decompositions
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -334,6 +337,25 @@ def _smooth_backward(smooth: Any) -> Callable[..., Any]:
     return backward
 
 
+#: Windows of more steps are scattered.
+_MOST_STEPS = 16
+
+
+def _unfold_backward(grad: Tensor, input_size: Sequence[int], dimension: int, size: int, step: int) -> Any:
+    """Windows [.., count, .., size] added where they were taken: in parts of one step, which lie side by side."""
+    if not input_size or not isinstance(size, int) or not isinstance(step, int) or size > step * _MOST_STEPS:
+        return decompositions.unfold_backward(grad, input_size, dimension, size, step)
+    dim = dimension % len(input_size)
+    count, steps, behind = grad.shape[dim], -(-size // step), len(input_size) - 1 - dim
+    windows = grad.expand(*input_size[:dim], count, *input_size[dim + 1:], size).movedim(-1, dim + 1)
+    parts = aten.constant_pad_nd(windows, [0, 0] * behind + [0, steps * step - size]).unflatten(dim + 1, (steps, step))
+    places = [0, 0] * (behind + 1)
+    added = [aten.constant_pad_nd(parts.select(dim + 1, i), [*places, i, steps - 1 - i]) for i in range(steps)]
+    covered = (count + steps - 1) * step
+    whole = functools.reduce(operator.add, added).flatten(dim, dim + 1)
+    return aten.constant_pad_nd(whole, [0, 0] * behind + [0, input_size[dim] - covered])
+
+
 def _split(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
     """Slices are views, of which the whole is saved for a gradient instead of each part."""
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
@@ -384,4 +406,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.split.Tensor: _split_even,
     aten.split_with_sizes.default: _split,
     aten.unbind.int: lambda x, dim=0: [x.select(dim, i) for i in range(x.shape[dim])],
+    aten.unfold_backward.default: _unfold_backward,
 }

@@ -76,6 +76,29 @@ class Places(Whole):
             self.assert_same(given[1], given[0])
 
 
+class Mapped(Whole):
+    """Functions over batches and derivatives, whose tensors have others inside of them."""
+
+    def test_derivatives_that_write(self):
+        warnings.simplefilter("ignore")  # of torch, which scripts something there
+        w, table = torch.randn(5, 5), torch.randn(6, 5)
+
+        def g(x):
+            return torch.tanh(w @ x).cumsum(0)
+
+        def written(x):
+            y = x * 2
+            y.add_(table[1])
+            y[1:3] = x[:2].sin()
+            return y
+
+        def f(x):
+            by_row = [torch.vmap(d)(x) for d in (torch.func.jacrev(g), torch.func.jacfwd(g), torch.func.hessian(lambda y: g(y).sum()))]
+            return *by_row, torch.vmap(written)(x), torch.vmap(torch.func.jacrev(written))(x)
+
+        self.check(f, torch.randn(3, 5))
+
+
 class Scans(Whole):
     def test_associative_ones_work_on_all_pairs(self):
         def f(x, y):

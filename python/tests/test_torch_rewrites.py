@@ -188,6 +188,20 @@ class Decompositions(Whole):
         x, w = torch.randn(1, 2, 4, 5, 4), torch.randn(2, 3, 2, 3, 3)
         self.check_gradients(lambda x, w: F.conv_transpose3d(x, w, dilation=(1, 2, 2), output_padding=(0, 1, 1)), x, w)
 
+    def test_windows_are_added(self):
+        x, window = torch.randn(2, 900), torch.hann_window(96)
+
+        def there_and_back(x, window, hop):
+            waves = torch.stft(x, 96, hop, window=window, return_complex=True)
+            return torch.istft(waves, 96, hop, window=window, length=x.shape[1])
+
+        for hop in (24, 36, 48):
+            graphs = self.check(functools.partial(there_and_back, hop=hop), x, window)
+            self.assertLess(graphs[0].programs[0].report()["kernels"], 60)
+        for size, step in ((3, 1), (4, 2), (5, 3), (2, 5), (40, 2)):
+            self.check_gradients(lambda x, size=size, step=step: x.unfold(1, size, step).square() * x.unfold(1, size, step), torch.randn(2, 47, 3))
+        self.check_gradients(lambda x: x.unfold(1, 3, 1).unfold(2, 2, 2).sin(), torch.randn(2, 8, 9))
+
     def test_few_bits(self):
         self.check_gradients(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), torch.randn(4, 5))
         scale, zero = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, -2], dtype=torch.int32)
