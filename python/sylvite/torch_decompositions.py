@@ -337,23 +337,44 @@ def _smooth_backward(smooth: Any) -> Callable[..., Any]:
     return backward
 
 
+# Windows that are added where they were taken.
+
 #: Windows of more steps are scattered.
 _MOST_STEPS = 16
 
 
+def _are_added(size: Any, step: Any, dilation: Any = 1) -> bool:
+    return all(isinstance(each, int) for each in (size, step, dilation)) and size <= step * _MOST_STEPS and 1 in (step, dilation)
+
+
+def _add_windows(windows: Tensor, extent: int, dim: int, step: int, dilation: int = 1) -> Tensor:
+    """Of [.., count, .., size] in parts of one step, which lie side by side. The step or the dilation is 1."""
+    count, size = windows.shape[dim], windows.shape[-1]
+    steps, behind = -(-size // step), windows.dim() - 2 - dim
+    parts = aten.constant_pad_nd(windows.movedim(-1, dim + 1), [0, 0] * behind + [0, steps * step - size]).unflatten(dim + 1, (steps, step))
+    places, last = [i * dilation for i in range(steps)], (steps - 1) * dilation
+    added = [aten.constant_pad_nd(parts.select(dim + 1, i), [0, 0] * (behind + 1) + [place, last - place]) for i, place in enumerate(places)]
+    whole = functools.reduce(operator.add, added).flatten(dim, dim + 1)
+    return aten.constant_pad_nd(whole, [0, 0] * behind + [0, extent - (count + last) * step])
+
+
 def _unfold_backward(grad: Tensor, input_size: Sequence[int], dimension: int, size: int, step: int) -> Any:
-    """Windows [.., count, .., size] added where they were taken: in parts of one step, which lie side by side."""
-    if not input_size or not isinstance(size, int) or not isinstance(step, int) or size > step * _MOST_STEPS:
+    if not input_size or not _are_added(size, step):
         return decompositions.unfold_backward(grad, input_size, dimension, size, step)
     dim = dimension % len(input_size)
-    count, steps, behind = grad.shape[dim], -(-size // step), len(input_size) - 1 - dim
-    windows = grad.expand(*input_size[:dim], count, *input_size[dim + 1:], size).movedim(-1, dim + 1)
-    parts = aten.constant_pad_nd(windows, [0, 0] * behind + [0, steps * step - size]).unflatten(dim + 1, (steps, step))
-    places = [0, 0] * (behind + 1)
-    added = [aten.constant_pad_nd(parts.select(dim + 1, i), [*places, i, steps - 1 - i]) for i in range(steps)]
-    covered = (count + steps - 1) * step
-    whole = functools.reduce(operator.add, added).flatten(dim, dim + 1)
-    return aten.constant_pad_nd(whole, [0, 0] * behind + [0, input_size[dim] - covered])
+    return _add_windows(grad.expand(*input_size[:dim], grad.shape[dim], *input_size[dim + 1:], size), input_size[dim], dim, step)
+
+
+def _fold(x: Tensor, output_size: Sequence[int], kernel: Sequence[int], dilation: Sequence[int], padding: Sequence[int],
+          stride: Sequence[int]) -> Any:  # fmt: skip
+    if not all(map(_are_added, kernel, stride, dilation)):
+        return decompositions.col2im(x, output_size, kernel, dilation, padding, stride)
+    extents = [extent + 2 * pad for extent, pad in zip(output_size, padding)]
+    counts = [(e - d * (k - 1) - 1) // s + 1 for e, k, d, s in zip(extents, kernel, dilation, stride)]
+    windows = x.reshape(*x.shape[:-2], -1, *kernel, *counts).movedim(-3, -1)
+    lines = _add_windows(windows, extents[1], windows.dim() - 2, stride[1], dilation[1])
+    whole = _add_windows(lines.movedim(-3, -1), extents[0], lines.dim() - 3, stride[0], dilation[0])
+    return aten.constant_pad_nd(whole, [-padding[1], -padding[1], -padding[0], -padding[0]])
 
 
 def _split(x: Tensor, sizes: Sequence[int], dim: int = 0) -> list[Tensor]:
@@ -389,6 +410,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._trilinear.default: _of_three,
     aten.addbmm.default: _add_products,
     aten.addmv.default: _add_products,
+    aten.col2im.default: _fold,
     aten.dist.default: lambda x, y, p=2: torch.linalg.vector_norm(x - y, p),
     aten.embedding_renorm.default: _renormed_rows,
     aten.fake_quantize_per_channel_affine_cachemask.default: _fake_quantize_channels,

@@ -202,6 +202,15 @@ class Decompositions(Whole):
             self.check_gradients(lambda x, size=size, step=step: x.unfold(1, size, step).square() * x.unfold(1, size, step), torch.randn(2, 47, 3))
         self.check_gradients(lambda x: x.unfold(1, 3, 1).unfold(2, 2, 2).sin(), torch.randn(2, 8, 9))
 
+    def test_windows_of_images_are_added(self):
+        for kernel, more in ((3, {"padding": 1}), ((2, 3), {"stride": (2, 1)}), (4, {"stride": 4}), (3, {"dilation": 2, "padding": 2}),
+                             (3, {"dilation": 2, "stride": 2}), ((1, 5), {"stride": (2, 3), "padding": (0, 2)})):  # fmt: skip
+            def f(x, kernel=kernel, more=more):
+                return F.fold(F.unfold(x, kernel, **more).sin(), x.shape[-2:], kernel, **more)
+
+            self.check_gradients(f, torch.randn(2, 3, 12, 13))
+        self.check_gradients(lambda x: F.fold(F.unfold(x, 3), (8, 9), 3), torch.randn(2, 8, 9))
+
     def test_few_bits(self):
         self.check_gradients(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 3, -8, 7), torch.randn(4, 5))
         scale, zero = torch.tensor([0.1, 0.2, 0.3]), torch.tensor([0, 1, -2], dtype=torch.int32)
