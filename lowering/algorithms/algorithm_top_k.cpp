@@ -18,7 +18,8 @@
 // By a function (top_k_order.h): n steps of vectors, and some tens for each choice.
 //
 // By sorting, where many are chosen: elements are integers of the order, vN_keys_steps, largest first. Few are ranked: of each it is
-// counted how many come before it (vN_rank), n*n steps of vectors. Many are sorted by digits of 8 bits, the last first: digits are
+// counted how many come before it (vN_rank), n*n steps of vectors; rows with equal ones among those chosen and the next one
+// (vN_equals) go to the function where that is to break ties. Many are sorted by digits of 8 bits, the last first: digits are
 // counted (vN_count_pass_3), counts are added from the largest digit down (vN_above_pass_3), and each element goes to the next place
 // of its digit (vN_pass_3).
 
@@ -194,8 +195,8 @@ Expr digit_of(const Expr& key, int shift) {
   return cast<std::int32_t>(cast<std::uint8_t>(key >> shift));
 }
 
-/// The places of the axis in order, by how many elements come before each.
-Func define_ranked(const TopKOrder& order, const Func& keys) {
+/// The first `kept` places of the axis in order, by how many elements come before each.
+Func define_ranked(const TopKOrder& order, const Func& keys, const Expr& kept) {
   const RDom others = open_reduction_domain({order.count});
   const Expr element = order.vars[order.position];
   const Expr own = keys(order.vars);
@@ -207,7 +208,7 @@ Func define_ranked(const TopKOrder& order, const Func& keys) {
   Func sorted = order.stage("_sorted");
   const RDom all = open_reduction_domain({order.count});
   sorted(order.vars) = 0;
-  sorted(order.at(Halide::clamp(rank(order.at(all[0])), 0, order.k))) = all[0];
+  sorted(order.at(Halide::clamp(rank(order.at(all[0])), 0, kept))) = all[0];
   return sorted;
 }
 
@@ -245,9 +246,33 @@ void define_sorted(const TopKOrder& order, Way way) {
   const Expr own = order.key(order.vars[order.position]);
   Func keys = order.stage("_keys_steps");
   keys(order.vars) = to_unsigned(own, order.largest);
-  const Func sorted = way == Way::ranks ? define_ranked(order, keys) : define_by_passes(order, keys);
+  const Func sorted = way == Way::ranks ? define_ranked(order, keys, order.k) : define_by_passes(order, keys);
   const Expr index = Halide::clamp(sorted(order.vars), 0, order.count - 1);
   order.define(from_unsigned(keys(order.at(index)), own.type(), order.largest), index);
+}
+
+/// Ranks, and the function for rows with equal elements among those chosen and the next one.
+void define_ranked_by_library(const TopKOrder& order) {
+  const Expr own = order.key(order.vars[order.position]);
+  Func keys = order.stage("_keys_steps");
+  keys(order.vars) = cast(Halide::UInt(std::max(32, own.type().bits())), to_unsigned(own, order.largest));
+  const Func sorted = define_ranked(order, keys, order.k + 1);
+  const auto place_at = [&](const Expr& slot) {
+    return Halide::clamp(sorted(order.at(slot)), 0, order.count - 1);
+  };
+  const RDom chosen = open_reduction_domain({order.k});
+  const Expr next = chosen[0] + 1;
+  const Expr is_equal = keys(order.at(place_at(Expr(chosen[0])))) == keys(order.at(place_at(next)));
+  const std::vector<Var> rows = order.rows();
+  Func equals = order.stage("_equals");
+  equals(rows) = 0;
+  equals(rows) += cast<std::int32_t>(next < order.count && is_equal);
+  const Expr is_needed = equals(rows) > 0 || is_left_unsorted(order);
+  const Expr place =
+      select(is_needed, place_by_library(order, keys, is_needed), place_at(order.vars[order.position]));
+  order.define(
+      from_unsigned(cast(Halide::UInt(own.type().bits()), keys(order.at(place))), own.type(), order.largest),
+      place);
 }
 
 /// Do the largest of strips stand for rows? Where there are many strips, or may be.
@@ -257,15 +282,26 @@ bool has_long_rows(const TopKOrder& order) {
   return order.type.shape.at(order.axis).known() > 1 && (!count.is_known() || count.known() >= long_row);
 }
 
+constexpr std::int64_t few_ranked = 2 * std::int64_t{lanes_of_maxima};
+
+/// Ranks take steps for each pair of elements of such rows, maxima for each choice.
+bool is_ranked_by_library(const TopKOrder& order) {
+  const Extent& count = order.builder.type(order.in).shape.at(order.axis);
+  const Extent& k = order.type.shape.at(order.axis);
+  if (order.position != 0 || !count.is_known() || count.known() > few_ranked || !k.is_known()) return false;
+  constexpr std::int64_t of_row = 100, of_pair = 4, of_choice = 320;  // tenths of nanoseconds
+  return of_row + count.known() * count.known() * of_pair <= (k.known() + 1) * of_choice;
+}
+
 /// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place. Where a
 /// library's order of equal elements is wanted, the function takes more steps than these.
 bool is_by_maxima(const TopKOrder& order) {
   constexpr std::int64_t most_choices = 24, most_of_strips = 10, most_by_library = 50, most_steps = 4096;
-  constexpr std::int64_t few = 2 * std::int64_t{lanes_of_maxima};
   if (DeviceMath::is_used() || order.position != 0) return false;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
   const Extent& k = order.type.shape.at(order.axis);
-  if (!k.is_known() || k.known() < 1 || (count.is_known() && count.known() <= few)) return false;
+  const bool is_ranked = count.is_known() && count.known() <= few_ranked && !follows_library(order);
+  if (!k.is_known() || k.known() < 1 || is_ranked) return false;
   if (order.key(Expr(0)).type().bits() > 32) return false;
   const bool has_strips = has_long_rows(order);
   if (follows_library(order))
@@ -311,6 +347,7 @@ void define_top_k(AlgorithmBuilder& builder, const Node& node) {
   const bool by_library = follows_library(order);
   const bool is_unsorted =
       by_library && Halide::Internal::is_const_one(Halide::Internal::simplify(is_left_unsorted(order)));
+  if (by_library && !is_unsorted && is_ranked_by_library(order)) return define_ranked_by_library(order);
   if (is_by_maxima(order) && !is_unsorted) {
     const std::int64_t one_more =
         by_library ? 1 : 0;  // of equal ones beyond the last it says whether there are any

@@ -87,6 +87,7 @@ class Elements(Whole):
         y = x.masked_fill(torch.rand(4, 300) < 0.05, NAN)
         self.check(lambda x: (x.topk(4), x.topk(9), x.topk(40, largest=False), x.topk(300), x.topk(2, dim=0)), x.long())
         self.check(lambda x: [told(x.topk(4, largest=False)[0]) + (x.topk(4, largest=False)[1], x.topk(20)[1], x.topk(30, sorted=False)[1])], y)
+        self.check(lambda x: [x[:, :n].topk(k) for n, k in ((3, 1), (8, 8), (16, 5), (32, 2), (32, 29))], x[:, :32].contiguous())
         self.check(lambda x: (x.topk(3), x[:, :8].topk(2, sorted=False), x[:, :64].topk(8, sorted=False)), torch.zeros(5, 128))
 
     def test_the_kth_and_the_middle_of_equal_ones_are_eagers(self):

@@ -117,6 +117,8 @@ const SpaceCase cases[] = {
     {"whole_stages",
      R"(graph g(%a: f32[6,501]) { %v: f32[6,7], %i: i64[6,7] = top_k(%a) {axis=1, k=7, ties=1} return %v, %i })"},
     {"whole_stages",
+     R"(graph g(%a: f32[6,17]) { %v: f32[6,9], %i: i64[6,9] = top_k(%a) {axis=1, k=9, ties=1} return %v, %i })"},
+    {"whole_stages",
      R"(graph g(%a: f32[3,31,35]) { %v: f32[3,7,35], %i: i64[3,7,35] = top_k(%a) {axis=1, k=7, ties=2} return %v, %i })"},
     {"whole_stages",
      R"(graph g(%a: f32[6,35]) { %v: f32[6,7], %i: i64[6,7] = top_k(%a) {axis=1, k=7, ties=3} return %v, %i })"},
