@@ -166,9 +166,12 @@ class Converter {
     return wide_[id] = result_.add_constant(*source_.value(id).constant, source_.value(id).name);
   }
 
-  /// As f32 where it is at hand so.
+  /// As f32 where it is at hand so. Beside bf16, which f32 mixes with, single numbers always: they cost nothing, and one over a count
+  /// of elements, rounded, would move all means alike.
   ValueId parameter(ValueId id) {
-    return keeps_wide_ && id != no_value && is_wide(id) ? wide(id) : stored(id);
+    const bool is_number = id != no_value && narrow_ == DType::bf16 && source_.is_constant(id) &&
+                           source_.value(id).constant->size() == 1;
+    return is_number || (keeps_wide_ && id != no_value && is_wide(id)) ? wide(id) : stored(id);
   }
 
   /// Pointwise work on a few numbers that are both given and read, as states of loops are: converting them would be a kernel of

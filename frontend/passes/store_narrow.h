@@ -6,7 +6,7 @@
 namespace sylvite {
 
 struct NarrowOptions {
-  bool keep_wide = true;        ///< false: all values and constants are narrow
+  bool keep_wide = true;        ///< false: all values and constants are narrow, but for numbers beside bf16
   bool mixed_products = false;  ///< see below; with keep_wide and bf16, else without effect
 };
 

@@ -120,6 +120,26 @@ TEST(StoreAs, SumsThatOnlyNormsReadStayWide) {
   for (const char* name : {"s", "t", "n", "u"}) EXPECT_EQ(types.at(name), DType::bf16) << name;
 }
 
+TEST(StoreAs, SingleNumbersOfArithmeticStayExact) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,4]) {
+    %third = constant f32[] {0.333333343}
+    %c = constant f32[4] {0.1, 0.2, 0.3, 0.4}
+    %m: f32[2,4] = mul(%x, %third)
+    %y: f32[2,4] = add(%m, %c)
+    return %y
+  })");
+  const Graph narrow = store_narrow(graph, DType::bf16, {.keep_wide = false});
+  const std::map<std::string, DType> types = results_of(narrow);
+  EXPECT_EQ(types.at("m"), DType::bf16);
+  for (const Node& node : narrow.nodes()) {
+    if (node.op != Op::mul && node.op != Op::add) continue;
+    EXPECT_EQ(narrow.type(node.inputs[1]).dtype, node.op == Op::mul ? DType::f32 : DType::bf16);
+  }
+  const Graph half = store_narrow(graph, DType::f16, {.keep_wide = false});  // f32 does not mix with it
+  for (const Node& node : half.nodes())
+    if (node.op == Op::mul) EXPECT_EQ(half.type(node.inputs[1]).dtype, DType::f16);
+}
+
 TEST(StoreAs, GatesAndTheLastFoldsStayWide) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[1,2,8,8]) {
     %mean: f32[1,2,1,1] = reduce_sum(%x) {axes=[2,3], keepdims=1}
