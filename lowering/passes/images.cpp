@@ -107,6 +107,30 @@ bool stays_finite(const Graph& graph, const Node& node) {
   return has_trait(node.op, OpTrait::finite) || by_number || converts;
 }
 
+ValueId add_group_fold(Graph& graph, Op op, ValueId image, std::int64_t groups) {
+  const Dims dims = graph.type(image).dims();
+  const Attributes pixels = {{"axes", pixel_axes(dims.size())}, {"keepdims", std::int64_t{1}}};
+  const ValueId each = graph.add(op, {image}, pixels);
+  const ValueId folded = add_reshape(graph, each, {dims[0], groups, dims[1] / groups});
+  if (groups == dims[1]) return folded;
+  return graph.add(op, {folded}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{1}}});
+}
+
+ValueId add_per_channel(Graph& graph, ValueId groups, const Dims& image) {
+  const Dims dims = graph.type(groups).dims();
+  const std::int64_t images = dims.at(0), count = dims.at(1);
+  Dims to(image.size(), 1);
+  to[0] = images;
+  if (count != 1) {
+    to[1] = image[1];
+    if (count != image[1]) {
+      const ValueId rows = add_reshape(graph, groups, {images, count, 1});
+      groups = graph.add(Op::broadcast_to, {rows}, {{"shape", Dims{images, count, image[1] / count}}});
+    }
+  }
+  return add_reshape(graph, groups, to);
+}
+
 ValueId add_zeros_behind(Graph& graph, ValueId id, const Dims& dims) {
   Dims high = graph.type(id).dims();
   if (high == dims) return id;

@@ -37,6 +37,13 @@ namespace sylvite {
 /// Pointwise work that makes finite numbers of finite ones.
 [[nodiscard]] bool stays_finite(const Graph& graph, const Node& node);
 
+/// What an associative reduction gives for groups of an image's channels, [images, groups, 1]: of pixels, then of channels.
+[[nodiscard]] ValueId add_group_fold(Graph& graph, Op op, ValueId image, std::int64_t groups);
+
+/// Numbers of groups of channels, at most one for each of `image`'s dims' images and groups, [images or 1, groups or 1] and then
+/// ones, as an operand of work on such images.
+[[nodiscard]] ValueId add_per_channel(Graph& graph, ValueId groups, const Dims& image);
+
 /// The value with zeros behind its elements, up to `dims`, by a pad.
 [[nodiscard]] ValueId add_zeros_behind(Graph& graph, ValueId id, const Dims& dims);
 

@@ -3,7 +3,7 @@
 //         s = sums of x over pixels, q = sums of its squares, both f32 a channel, then a group
 //         y = (x - mean) * r, reshaped,   mean = s / n,   r = 1 / sqrt(q / n - mean^2 + epsilon)
 // Group and instance normalisation (Wu and He, arXiv 1803.08494) of an image whose channels lie innermost: either takes it as it
-// lies.
+// lies. Of rms_norm, whose mean counts as 0, there are the sums alone.
 
 #include <optional>
 
@@ -21,23 +21,25 @@ struct GroupNorm {
   ValueId image = no_value;
   std::int64_t groups = 0;
   double epsilon = 0;
+  bool is_centered = true;  ///< the mean is taken off: layer_norm, not rms_norm
 };
 
 /// The image that `norm` normalises, as it is or cut into rows, one a group of channels.
 std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
-  if (norm.op != Op::layer_norm || norm.inputs.size() != 1 || norm.attributes.has("groups"))
+  const bool is_centered = norm.op == Op::layer_norm;
+  if ((!is_centered && norm.op != Op::rms_norm) || norm.inputs.size() != 1 || norm.attributes.has("groups"))
     return std::nullopt;
   const Dims rows = graph.type(norm.inputs[0]).dims();
   const std::int64_t axis = norm.attributes.integer("axis");
   const double epsilon = norm.attributes.real("epsilon");
-  if (images[norm.inputs[0]] && axis == 2) return GroupNorm{norm.inputs[0], rows[1], epsilon};
+  if (images[norm.inputs[0]] && axis == 2) return GroupNorm{norm.inputs[0], rows[1], epsilon, is_centered};
   const Node* cut = producer_if(graph, norm.inputs[0], Op::reshape);
   if (cut == nullptr || !images[cut->inputs[0]] || axis != static_cast<std::int64_t>(rows.size()) - 1)
     return std::nullopt;
   const Dims image = graph.type(cut->inputs[0]).dims();
   const std::int64_t pixels = product(image, 2, image.size());
   if (rows.back() % pixels != 0 || image[1] % (rows.back() / pixels) != 0) return std::nullopt;
-  return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), epsilon};
+  return GroupNorm{cut->inputs[0], image[1] * pixels / rows.back(), epsilon, is_centered};
 }
 
 ValueId add_norm(Graph& graph, ValueId image, const GroupNorm& norm) {
@@ -47,6 +49,7 @@ ValueId add_norm(Graph& graph, ValueId image, const GroupNorm& norm) {
 
 /// Does the device norm such images by one kernel?
 bool has_template(const TensorType& image, const GroupNorm& norm, const LoweringOptions& options) {
+  if (!norm.is_centered) return false;
   Graph body;
   TensorType type = image;
   type.layout.channel_block = static_cast<int>(image.dims()[1]);
@@ -60,13 +63,15 @@ class Builder {
   Builder(Graph& graph, ValueId image, std::int64_t groups)
       : graph_(graph), type_(graph.type(image)), groups_(groups) {}
 
-  ValueId normalized(ValueId image, double epsilon) {
+  ValueId normalized(ValueId image, const GroupNorm& norm) {
     const ValueId wide = add_cast(graph_, image, DType::f32);
-    const ValueId mean = group_mean(wide), of_squares = group_mean(work(Op::mul, wide, wide));
-    const ValueId variance =
-        work(Op::maximum, work(Op::sub, of_squares, work(Op::mul, mean, mean)), number(0));
-    const ValueId inverse = graph_.add(Op::rsqrt, {work(Op::add, variance, number(epsilon))});
-    const ValueId centered = work(Op::sub, wide, per_channel(mean));
+    ValueId variance = group_mean(work(Op::mul, wide, wide)), centered = wide;
+    if (norm.is_centered) {
+      const ValueId mean = group_mean(wide);
+      variance = work(Op::maximum, work(Op::sub, variance, work(Op::mul, mean, mean)), number(0));
+      centered = work(Op::sub, wide, per_channel(mean));
+    }
+    const ValueId inverse = graph_.add(Op::rsqrt, {work(Op::add, variance, number(norm.epsilon))});
     return add_cast(graph_, work(Op::mul, centered, per_channel(inverse)), type_.dtype);
   }
 
@@ -77,27 +82,13 @@ class Builder {
   /// [images, groups, 1] of an image in f32.
   ValueId group_mean(ValueId image) {
     const Dims dims = type_.dims();
-    const Attributes pixels = {{"axes", pixel_axes(dims.size())}, {"keepdims", std::int64_t{1}}};
-    ValueId sum = graph_.add(Op::reduce_sum, {image}, pixels);
-    sum = graph_.add(Op::reshape, {sum}, {{"shape", Dims{dims[0], groups_, dims[1] / groups_}}});
-    if (groups_ != dims[1])
-      sum = graph_.add(Op::reduce_sum, {sum}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{1}}});
     const std::int64_t count = dims[1] / groups_ * product(dims, 2, dims.size());
-    return work(Op::mul, sum, number(1.0 / static_cast<double>(count)));
+    return work(Op::mul, add_group_fold(graph_, Op::reduce_sum, image, groups_),
+                number(1.0 / static_cast<double>(count)));
   }
 
   /// As an operand of work on the image.
-  ValueId per_channel(ValueId group) {
-    const Dims dims = type_.dims();
-    const std::int64_t members = dims[1] / groups_;
-    Dims to(dims.size(), 1);
-    to[0] = dims[0];
-    to[1] = groups_ == 1 ? 1 : dims[1];
-    if (groups_ == 1) return graph_.add(Op::reshape, {group}, {{"shape", to}});
-    if (members != 1)
-      group = graph_.add(Op::broadcast_to, {group}, {{"shape", Dims{dims[0], groups_, members}}});
-    return graph_.add(Op::reshape, {group}, {{"shape", to}});
-  }
+  ValueId per_channel(ValueId group) { return add_per_channel(graph_, group, type_.dims()); }
 
   Graph& graph_;
   TensorType type_;
@@ -124,7 +115,7 @@ Graph norm_images(const Graph& graph, bool tf32) {
     if (!norm) return false;
     const ValueId image = rewriter.mapped(norm->image);
     Builder builder(rewriter.graph(), image, norm->groups);
-    rewriter.set(node.outputs[0], add_reshape(rewriter.graph(), builder.normalized(image, norm->epsilon),
+    rewriter.set(node.outputs[0], add_reshape(rewriter.graph(), builder.normalized(image, *norm),
                                               graph.type(node.outputs[0]).dims()));
     return true;
   });

@@ -43,8 +43,8 @@ namespace sylvite {
 /// as channels, and make as many at once.
 [[nodiscard]] Graph join_pixels(const Graph& graph, bool tf32 = false);
 
-/// The same graph in which a layer_norm without scale over groups of channels of a convolution's result, or over the pixels of
-/// each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
+/// The same graph in which a layer_norm or rms_norm without scale over groups of channels of a convolution's result, or over the
+/// pixels of each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
 [[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);
 
 /// The same graph in which a layer_norm or rms_norm of rows whose mean and inverse deviation are values, too, is pointwise work
@@ -59,7 +59,7 @@ namespace sylvite {
 [[nodiscard]] Graph spread_short_rows(const Graph& graph);
 
 /// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes,
-/// but for short columns of values. `tf32`: f32 images may lie with channels innermost, too.
+/// but for short columns of values, and so are norms over the channels of images. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph turn_norms(const Graph& graph, bool tf32);
 
 /// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before

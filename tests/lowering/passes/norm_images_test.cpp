@@ -97,6 +97,25 @@ TEST(NormImages, PixelsOfEachChannelAreSummed) {
   for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-4);
 }
 
+TEST(NormImages, RootsOfMeanSquaresOverPixelsAreSums) {
+  for (const std::int64_t groups : {0, 4, 16}) {
+    Graph graph;
+    ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+    if (groups != 0) x = reshape(graph, x, {2, groups, 16 * 30 / groups});
+    ValueId norm = graph.add(Op::rms_norm, {x}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
+    if (groups != 0) norm = reshape(graph, norm, {2, 16, 5, 6});
+    graph.outputs = {conv(graph, graph.add(Op::relu, {norm}), 8, 1)};
+    EXPECT_TRUE(same_structure(norm_groups(graph, with_template()), graph));
+    const Graph changed = norm_images(graph, true);
+    EXPECT_TRUE(
+        std::ranges::none_of(changed.nodes(), [](const Node& node) { return node.op == Op::rms_norm; }));
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(changed, inputs).at(0), interpret(graph, inputs).at(0));
+    const Graph narrow = store_narrow(graph, DType::bf16);
+    expect_faithful(narrow, lower(narrow, channels_last()));
+  }
+}
+
 TEST(NormImages, RowsAreLeftAlone) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);

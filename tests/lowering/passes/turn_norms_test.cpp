@@ -26,6 +26,50 @@ TEST(TurnNorms, SoftmaxOverChannelsIsOfRows) {
   }
 }
 
+/// x / sqrt(mean(x^2) + epsilon) over channels, x less its mean there if `is_centered`, then a scale and another convolution.
+Graph normed_channels(bool is_centered, std::int64_t axis = 1) {
+  Graph graph;
+  ValueId x = conv(graph, graph.add_input("x", f32({2, 16, 6, 24})), 24, 3);
+  const ValueId one_over = scalar(graph, 1.0F / 24);
+  const Attributes over = {{"axes", Dims{axis}}, {"keepdims", std::int64_t{1}}};
+  const auto mean = [&](ValueId of) {
+    return graph.add(Op::mul, {graph.add(Op::reduce_sum, {of}, over), one_over});
+  };
+  if (is_centered) x = graph.add(Op::sub, {x, mean(x)});
+  const ValueId sum = graph.add(Op::add, {mean(graph.add(Op::mul, {x, x})), scalar(graph, 1e-5F)});
+  const ValueId normed = graph.add(Op::mul, {x, graph.add(Op::rsqrt, {sum})});
+  const ValueId scaled = graph.add(Op::mul, {normed, weight(graph, {1, 24, 1, 1})});
+  graph.outputs = {conv(graph, graph.add(Op::relu, {scaled}), 8, 1)};
+  return graph;
+}
+
+TEST(TurnNorms, NormsOverChannelsAreOfRows) {
+  for (const bool is_centered : {false, true}) {
+    const Graph graph = normed_channels(is_centered);
+    const Op op = is_centered ? Op::layer_norm : Op::rms_norm;
+    const Graph turned = turn_norms(graph, true);
+    ASSERT_NE(std::ranges::find(turned.nodes(), op, &Node::op), turned.nodes().end());
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(turned, inputs).at(0), interpret(graph, inputs).at(0));
+    for (const bool keep_wide : {false, true}) {
+      const Graph narrow = store_narrow(graph, DType::bf16, {.keep_wide = keep_wide});
+      const Plan plan = lower(narrow, channels_last());
+      EXPECT_EQ(std::ranges::count(plan.kernels, KernelClass::normalization,
+                                   [](const Kernel& k) { return k.kind; }),
+                1)
+          << plan_text(plan);
+      EXPECT_EQ(
+          std::ranges::count(plan.kernels, KernelClass::reduction, [](const Kernel& k) { return k.kind; }),
+          0);
+    }
+  }
+}
+
+TEST(TurnNorms, NormsOfLinesStay) {
+  const Graph graph = normed_channels(false, 3);
+  EXPECT_TRUE(same_structure(turn_norms(graph, true), graph));
+}
+
 TEST(TurnNorms, SoftmaxOfOuterDimsIsOfRows) {
   for (std::int64_t axis = 0; axis < 3; ++axis) {
     Graph graph;
