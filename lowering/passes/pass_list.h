@@ -47,6 +47,10 @@ namespace sylvite {
 /// pixels of each, is made of sums over pixels and pointwise work. `tf32`: of f32 images, too.
 [[nodiscard]] Graph norm_images(const Graph& graph, bool tf32);
 
+/// The same graph in which folds of groups of an image's channels, with pointwise work ahead, and what is broadcast over such
+/// groups, take images as they lie. `tf32`: of f32 images, too.
+[[nodiscard]] Graph fold_channel_groups(const Graph& graph, bool tf32);
+
 /// The same graph in which a layer_norm or rms_norm of rows whose mean and inverse deviation are values, too, is pointwise work
 /// with these.
 [[nodiscard]] Graph norm_by_statistics(const Graph& graph);

@@ -1,4 +1,7 @@
-// What 16 bits would spoil stays f32 on a GPU: angles of positions, against the interpreter in f32.
+// In 16 bits on a GPU, against the interpreter in f32: what these would spoil stays f32, such as angles of positions; norms of
+// images whose channels lie innermost.
+
+#include <fmt/ranges.h>
 
 #include "sylvite/graph_text.h"
 #include "tests/gpu/gpu_test.h"
@@ -30,6 +33,44 @@ Graph rotary(const char* angles) {
                                  angles));
 }
 
+ValueId conv(Graph& graph, ValueId x, std::int64_t channels) {
+  const ValueId filters =
+      graph.add_constant(sample_tensor(DType::f32, {channels, graph.type(x).dims()[1], 1, 1}));
+  return graph.add(Op::conv, {x, filters},
+                   {{"strides", Dims{1, 1}},
+                    {"pads", Dims{0, 0, 0, 0}},
+                    {"dilations", Dims{1, 1}},
+                    {"groups", std::int64_t{1}}});
+}
+
+/// An image between convolutions over one root of a mean square: over its channels, its pixels, or, cut so, groups of channels.
+Graph normed_image(const Dims& cut, const Dims& axes) {
+  Graph graph;
+  const Dims image = {3, 24, 9, 11};
+  const ValueId x = conv(graph, graph.add_input("x", make_type(DType::f32, {3, 16, 9, 11})), image[1]);
+  std::int64_t count = 1;
+  Dims ones = cut;
+  for (const std::int64_t axis : axes) {
+    count *= cut[static_cast<std::size_t>(axis)];
+    ones[static_cast<std::size_t>(axis)] = 1;
+  }
+  const auto number = [&](double value) {
+    return graph.add_constant(Tensor::scalar_f32(static_cast<float>(value)));
+  };
+  const auto view = [&](ValueId id, const Dims& dims) {
+    return cut == image ? id : graph.add(Op::reshape, {id}, {{"shape", dims}});
+  };
+  const ValueId seen = view(x, cut);
+  const ValueId sum = graph.add(Op::reduce_sum, {graph.add(Op::mul, {seen, seen})},
+                                {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+  const ValueId mean = graph.add(Op::mul, {sum, number(1.0 / static_cast<double>(count))});
+  const ValueId inverse = graph.add(Op::rsqrt, {graph.add(Op::add, {mean, number(1e-3)})});
+  const ValueId spread = graph.add(Op::broadcast_to, {inverse}, {{"shape", cut}});
+  const ValueId normed = graph.add(Op::mul, {x, cut == image ? inverse : view(spread, image)});
+  graph.outputs = {conv(graph, graph.add(Op::relu, {normed}), 8)};
+  return graph;
+}
+
 class GpuNarrow : public GpuTest, public testing::WithParamInterface<const char*> {
  protected:
   TemporaryFolder folder_;
@@ -45,6 +86,24 @@ TEST_P(GpuNarrow, PositionsTurnBySoManyAngles) {
     options.set["compile.precision"] = GetParam();
     Built built = build_graph(rotary(angles), options);
     expect_near(built.program.run(inputs).at(0), interpret(rotary(angles), inputs).at(0), 0.02);
+  }
+}
+
+TEST_P(GpuNarrow, ImagesOverTheirMeanSquares) {
+  const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {3, 16, 9, 11})};
+  const std::pair<Dims, Dims> cases[] = {{{3, 24, 9, 11}, {1}},
+                                         {{3, 24, 9, 11}, {2, 3}},
+                                         {{3, 24, 1, 9, 11}, {2, 3, 4}},
+                                         {{3, 4, 6, 9, 11}, {2, 3, 4}},
+                                         {{3, 4, 594}, {2}}};
+  for (const auto& [cut, axes] : cases) {
+    SCOPED_TRACE(fmt::format("{} over {}", fmt::join(cut, ","), fmt::join(axes, ",")));
+    CompileOptions options = test_options(folder_.path());
+    options.set["compile.device"] = "cuda";
+    options.set["compile.precision"] = GetParam();
+    const Graph graph = normed_image(cut, axes);
+    Built built = build_graph(graph, options);
+    expect_near(built.program.run(inputs).at(0), interpret(graph, inputs).at(0), 0.05);
   }
 }
 

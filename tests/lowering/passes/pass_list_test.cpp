@@ -296,6 +296,20 @@ Graph windows() {
   return graph;
 }
 
+/// Deviations of groups of an image's channels between convolutions.
+Graph grouped_channels() {
+  Graph graph;
+  graph.name = "grouped_channels";
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 4, 4})), 16, 3);
+  const ValueId cut = reshape(graph, x, {2, 4, 4, 4, 4});
+  const ValueId sum = graph.add(Op::reduce_sum, {graph.add(Op::mul, {cut, cut})},
+                                {{"axes", Dims{2, 3, 4}}, {"keepdims", std::int64_t{1}}});
+  const ValueId spread =
+      graph.add(Op::broadcast_to, {graph.add(Op::sigmoid, {sum})}, {{"shape", Dims{2, 4, 4, 4, 4}}});
+  graph.outputs = {conv(graph, graph.add(Op::mul, {x, reshape(graph, spread, {2, 16, 4, 4})}), 8, 1)};
+  return graph;
+}
+
 Graph pairs() {
   Graph graph;
   graph.name = "pairs";
@@ -310,7 +324,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph : {shared_heads(), residual_network(), encoder(1), patches(), signal(),
                              metaformer_blocks(), pixels(), bits(), gradients(), sums(), scaled_channels(),
-                             kept_statistics(), one_channel(), windows(), pairs()}) {
+                             kept_statistics(), one_channel(), windows(), pairs(), grouped_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
