@@ -22,11 +22,13 @@ const char* const masked[] = {
     "kernel=[1,3], pads=[0,2,0,0], strides=[1,1]} return %v }",
     "graph g(%x: i32[3,20]) { %v: i32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], "
     "mode=\"constant\"} return "
-    "%v }"};
+    "%v }",
+    "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"edge\"} "
+    "return %v }"};
 const char* const others[] = {
     // What is outside counts.
-    "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"edge\"} "
-    "return %v }",
+    "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], "
+    "mode=\"reflect\"} return %v }",
     // AVX2 masks no bytes.
     "graph g(%x: u8[3,70]) { %v: u8[3,91] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"constant\"} "
     "return %v "
