@@ -36,8 +36,8 @@ std::pair<std::int64_t, std::int64_t> ends_around(const SizeRange& range, std::i
   return {std::min(low, size), std::max(high / range.multiple * range.multiple, size)};
 }
 
-std::shared_ptr<const Plan> shared(const std::optional<Plan>& plan) {
-  return plan ? std::make_shared<const Plan>(with_weights_shared(*plan)) : nullptr;
+std::shared_ptr<const Plan> shared(std::optional<Plan> plan) {
+  return plan ? std::make_shared<const Plan>(with_weights_shared(*std::move(plan))) : nullptr;
 }
 
 }  // namespace

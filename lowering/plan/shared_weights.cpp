@@ -11,13 +11,14 @@ namespace {
 /// Writes the buffers and weights of a plan anew, in the order in which they are asked for.
 class Renumbering {
  public:
-  explicit Renumbering(const Plan& plan) : plan_(plan), result_(plan), moved_(plan.buffers.size(), -1) {
-    result_.buffers.clear();
-    result_.weights.clear();
-  }
+  explicit Renumbering(Plan plan)
+      : result_(std::move(plan)),
+        buffers_(std::exchange(result_.buffers, {})),
+        weights_(std::exchange(result_.weights, {})),
+        moved_(buffers_.size(), -1) {}
 
   [[nodiscard]] bool is_weight(BufferId id) const {
-    return plan_.buffers[static_cast<std::size_t>(id)].kind == BufferKind::weight;
+    return buffers_[static_cast<std::size_t>(id)].kind == BufferKind::weight;
   }
   /// Its number from now on; a buffer that has one keeps it.
   BufferId keep(BufferId id) {
@@ -27,19 +28,19 @@ class Renumbering {
   }
   /// Another buffer like it.
   BufferId add(BufferId id) {
-    Buffer buffer = plan_.buffers[static_cast<std::size_t>(id)];
+    Buffer buffer = buffers_[static_cast<std::size_t>(id)];
     if (is_weight(id)) {
-      result_.weights.push_back(plan_.weights[static_cast<std::size_t>(buffer.index)]);
+      result_.weights.push_back(weights_[static_cast<std::size_t>(buffer.index)]);
       buffer.index = static_cast<std::int32_t>(result_.weights.size()) - 1;
     }
     result_.buffers.push_back(std::move(buffer));
     return static_cast<BufferId>(result_.buffers.size()) - 1;
   }
   [[nodiscard]] const Tensor& weight(BufferId id) const {
-    return plan_.weights[static_cast<std::size_t>(plan_.buffers[static_cast<std::size_t>(id)].index)];
+    return weights_[static_cast<std::size_t>(buffers_[static_cast<std::size_t>(id)].index)];
   }
   [[nodiscard]] std::string type_of(BufferId id) const {
-    return plan_.buffers[static_cast<std::size_t>(id)].type.to_string();
+    return buffers_[static_cast<std::size_t>(id)].type.to_string();
   }
 
   /// With arguments from `number`; then what launches do not use, but weights that nothing else does.
@@ -49,7 +50,7 @@ class Renumbering {
       for (BufferId& argument : launch.arguments) argument = number(argument);
     for (std::vector<Port>* ports : {&result_.inputs, &result_.states, &result_.outputs})
       for (Port& port : *ports) port.buffer = keep(port.buffer);
-    for (std::size_t i = 0; i < plan_.buffers.size(); ++i)
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
       if (!is_weight(static_cast<BufferId>(i))) (void)keep(static_cast<BufferId>(i));
     for (std::size_t i = 0; i < result_.buffers.size(); ++i)
       if (const BufferId of = result_.buffers[i].alias_of; of >= 0) {
@@ -60,21 +61,22 @@ class Renumbering {
   }
 
  private:
-  const Plan& plan_;
   Plan result_;
+  std::vector<Buffer> buffers_;  ///< as they were
+  std::vector<Tensor> weights_;  ///< likewise
   std::vector<BufferId> moved_;
 };
 
 }  // namespace
 
-Plan with_weights_apart(const Plan& plan) {
-  Renumbering buffers(plan);
+Plan with_weights_apart(Plan plan) {
+  Renumbering buffers(std::move(plan));
   return buffers.take(
       [&](BufferId id) { return buffers.is_weight(id) ? buffers.add(id) : buffers.keep(id); });
 }
 
-Plan with_weights_shared(const Plan& plan) {
-  Renumbering buffers(plan);
+Plan with_weights_shared(Plan plan) {
+  Renumbering buffers(std::move(plan));
   std::unordered_map<std::string, BufferId> first;  // by tensor and type
   return buffers.take([&](BufferId id) {
     if (!buffers.is_weight(id)) return buffers.keep(id);

@@ -8,9 +8,9 @@ namespace sylvite {
 
 /// The plan with a weight and a buffer of its own for each argument that is a weight. Buffers are numbered in the order in which
 /// launches use them, and weights likewise: whether tables are equal changes nothing.
-[[nodiscard]] Plan with_weights_apart(const Plan& plan);
+[[nodiscard]] Plan with_weights_apart(Plan plan);
 
 /// The plan with one weight, and one buffer of each type, for all arguments that are the same tensor.
-[[nodiscard]] Plan with_weights_shared(const Plan& plan);
+[[nodiscard]] Plan with_weights_shared(Plan plan);
 
 }  // namespace sylvite
