@@ -63,6 +63,7 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
                                                  const std::vector<PlanSample>& samples,
                                                  const KernelMenu& menu, const Machine& machine) {
   std::vector<std::vector<Kernel>> shared;
+  shared.reserve(samples.size());
   for (const PlanSample& sample : samples) shared.push_back(forms_to_share(*sample.plan, machine));
   ExtentFit fit(symbols, points_of(samples));
   suggest_extents(samples, fit);
