@@ -1,6 +1,8 @@
 #include "lowering/plan/memory_plan.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "base/rounding.h"
 #include "lowering/plan/plan_loops.h"
@@ -97,34 +99,48 @@ std::vector<LiveRange> live_ranges(const Plan& plan) {
   return ranges;
 }
 
+ArenaPlaces::ArenaPlaces(const Plan& plan, bool reuse) : reuse_(reuse) {
+  const std::vector<LiveRange> ranges = live_ranges(plan);
+  const LiveRange always{0, static_cast<std::int32_t>(plan.launches.size())};
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
+    if (plan.buffers[i].kind != BufferKind::arena || plan.buffers[i].alias_of >= 0) continue;
+    roots_.push_back(static_cast<BufferId>(i));
+    ranges_.push_back(reuse ? ranges[i] : always);
+  }
+}
+
+ArenaPlaces::Offsets ArenaPlaces::at(const std::vector<std::int64_t>& bytes) const {
+  std::vector<std::size_t> order(roots_.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  // Large values first: the small ones then fill the gaps.
+  const auto size_of = [&](std::size_t i) { return round_up(bytes.at(i), alignment); };
+  if (reuse_) std::ranges::stable_sort(order, std::greater(), size_of);
+  Offsets offsets{std::vector<std::int64_t>(roots_.size()), 0};
+  std::vector<Placed> placed;
+  placed.reserve(roots_.size());
+  for (const std::size_t i : order) {
+    const std::int64_t offset = best_fit(placed, ranges_[i], size_of(i));
+    offsets.of_roots[i] = offset;
+    offsets.arena_bytes = std::max(offsets.arena_bytes, offset + size_of(i));
+    insert_sorted(placed, {offset, offset + size_of(i), ranges_[i]});
+  }
+  return offsets;
+}
+
 void place_buffers(Plan& plan, bool reuse) {
   place_states(plan);
-  const std::vector<LiveRange> ranges = live_ranges(plan);
-  std::vector<std::size_t> order;
+  const ArenaPlaces places(plan, reuse);
+  std::vector<std::int64_t> bytes;
+  bytes.reserve(places.roots().size());
   plan.sum_of_values_bytes = 0;
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i) {
-    const Buffer& buffer = plan.buffers[i];
-    if (buffer.kind != BufferKind::arena || buffer.alias_of >= 0) continue;
-    order.push_back(i);
-    plan.sum_of_values_bytes += round_up(buffer.type.byte_size(), alignment);
+  for (const BufferId root : places.roots()) {
+    bytes.push_back(plan.buffers[static_cast<std::size_t>(root)].type.byte_size());
+    plan.sum_of_values_bytes += round_up(bytes.back(), alignment);
   }
-  // Large values first: the small ones then fill the gaps.
-  auto bytes_of = [&](std::size_t i) { return round_up(plan.buffers[i].type.byte_size(), alignment); };
-  if (reuse) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t a, std::size_t b) { return bytes_of(a) > bytes_of(b); });
-  }
-  const LiveRange always{0, static_cast<std::int32_t>(plan.launches.size())};
-  std::vector<Placed> placed;
-  plan.arena_bytes = 0;
-  for (std::size_t i : order) {
-    const std::int64_t bytes = bytes_of(i);
-    const LiveRange range = reuse ? ranges[i] : always;
-    const std::int64_t offset = best_fit(placed, range, bytes);
-    plan.buffers[i].offset = offset;
-    plan.arena_bytes = std::max(plan.arena_bytes, offset + bytes);
-    insert_sorted(placed, {offset, offset + bytes, range});
-  }
+  const ArenaPlaces::Offsets offsets = places.at(bytes);
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    plan.buffers[static_cast<std::size_t>(places.roots()[i])].offset = offsets.of_roots[i];
+  plan.arena_bytes = offsets.arena_bytes;
 }
 
 }  // namespace sylvite

@@ -5,6 +5,37 @@
 
 namespace sylvite {
 
+/// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end. What a loop
+/// has in common with launches outside of it matters in the whole loop.
+struct LiveRange {
+  std::int32_t first = 0;
+  std::int32_t last = -1;  ///< less than `first` when nothing touches the buffer
+  [[nodiscard]] bool overlaps(const LiveRange& other) const {
+    return first <= other.last && other.first <= last;
+  }
+};
+/// Where the roots in the arena lie, as it follows from how many bytes each has: what launches say of them is looked at once.
+class ArenaPlaces {
+ public:
+  struct Offsets {
+    std::vector<std::int64_t> of_roots;  ///< per root in the arena; 64-byte aligned
+    std::int64_t arena_bytes = 0;        ///< the peak
+  };
+
+  /// As place_buffers. REQUIRES launches, outputs, and kinds and aliases of buffers final.
+  ArenaPlaces(const Plan& plan, bool reuse);
+
+  /// Buffers of the plan, in the order in which places are told.
+  [[nodiscard]] const std::vector<BufferId>& roots() const { return roots_; }
+  /// `bytes`: per root.
+  [[nodiscard]] Offsets at(const std::vector<std::int64_t>& bytes) const;
+
+ private:
+  std::vector<BufferId> roots_;
+  std::vector<LiveRange> ranges_;  ///< per root
+  bool reuse_;
+};
+
 /// Sets the offset of every root in the arena and of every state, arena_bytes, state_bytes and sum_of_values_bytes. Values that live at the same
 /// time never overlap; a launch's outputs never overlap its inputs, because schedules may recompute points.
 /// REQUIRES launches, buffers and outputs final. With reuse == false every value has a place of its own.
@@ -18,15 +49,6 @@ void place_buffers(Plan& plan, bool reuse);
 /// The window that it is, or is a part of; at most one is. nullptr: it does not move.
 [[nodiscard]] const Window* window_of(const Plan& plan, BufferId buffer);
 
-/// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end. What a loop
-/// has in common with launches outside of it matters in the whole loop.
-struct LiveRange {
-  std::int32_t first = 0;
-  std::int32_t last = -1;  ///< less than `first` when nothing touches the buffer
-  [[nodiscard]] bool overlaps(const LiveRange& other) const {
-    return first <= other.last && other.first <= last;
-  }
-};
 [[nodiscard]] std::vector<LiveRange> live_ranges(const Plan& plan);  ///< per buffer; filled in for roots
 
 }  // namespace sylvite
