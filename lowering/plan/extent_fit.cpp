@@ -174,6 +174,19 @@ std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values) {
   return found->second;
 }
 
+std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& at_points) {
+  std::vector<Extent> expressions;
+  for (std::size_t i = 0; i < at_points.at(0).size(); ++i) {
+    std::vector<std::int64_t> values;
+    values.reserve(at_points.size());
+    for (const Dims& each : at_points) values.push_back(each.at(i));
+    std::optional<Extent> found = of(values);
+    if (!found) return std::nullopt;
+    expressions.push_back(*std::move(found));
+  }
+  return expressions;
+}
+
 std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
   std::optional<Extent> found = fit(products_, values);
   if (!found) found = fit(squares_, values);

@@ -36,6 +36,8 @@ class ExtentFit {
   /// degree one in each symbol, else two where there are points enough; or what was suggested, or a multiple of products of
   /// that and of symbols, and a number. nullopt where there is none. The same answer for the same values at once.
   [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
+  /// The same of several numbers: `at_points` has all of them at each point. nullopt where one has none.
+  [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
 
  private:
   /// Powers of the symbols, one for each term.

@@ -14,27 +14,16 @@
 namespace sylvite {
 namespace {
 
-/// Of numbers at the points of `fit` each.
-std::optional<std::vector<Extent>> expressions_of(const std::vector<Dims>& numbers, ExtentFit& fit) {
-  std::vector<Extent> result;
-  for (const Dims& values : numbers) {
-    std::optional<Extent> found = fit.of(values);
-    if (!found) return std::nullopt;
-    result.push_back(*std::move(found));
-  }
-  return result;
-}
-
 /// Of tables that can all be read by the rule of `reading`.
 std::optional<std::vector<Extent>> numbers_of(const std::vector<TableReadings>& tables,
                                               const TableReading& reading, ExtentFit& fit) {
-  std::vector<Dims> numbers(reading.numbers.size());  // of each sample
+  std::vector<Dims> numbers;
   for (const TableReadings& table : tables) {
     const auto same = std::ranges::find(*table, reading.rule, &TableReading::rule);
     if (same == table->end()) return std::nullopt;
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i].push_back(same->numbers.at(i));
+    numbers.push_back(same->numbers);
   }
-  return expressions_of(numbers, fit);
+  return fit.of_each(numbers);
 }
 
 bool has_block(const Tensor& whole, const Dims& block) {
@@ -56,10 +45,10 @@ std::optional<FittedTable> fit_blocks(const std::vector<Tensor>& samples, Extent
   const Tensor whole = *std::ranges::max_element(samples, {}, &Tensor::byte_size);
   const auto is_part = [&](const Tensor& sample) { return is_leading_block(whole, sample); };
   if (!std::ranges::all_of(samples, is_part)) return std::nullopt;
-  std::vector<Dims> extents(whole.dims().size());  // per axis
-  for (const Tensor& sample : samples)
-    for (std::size_t axis = 0; axis < extents.size(); ++axis) extents[axis].push_back(sample.dims()[axis]);
-  std::optional<std::vector<Extent>> numbers = expressions_of(extents, fit);
+  std::vector<Dims> extents;
+  extents.reserve(samples.size());
+  for (const Tensor& sample : samples) extents.push_back(sample.dims());
+  std::optional<std::vector<Extent>> numbers = fit.of_each(extents);
   if (!numbers) return std::nullopt;
   return FittedTable{fmt::format("the beginning of {}", whole.identity()), *std::move(numbers),
                      [whole](const Dims& dims) { return leading_block(whole, dims); }};

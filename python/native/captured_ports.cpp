@@ -38,20 +38,13 @@ std::string structure_of(const CapturedPorts& ports) {
 std::optional<std::vector<Extent>> fit(const std::vector<FitSymbol>& symbols,
                                        const std::map<Dims, std::vector<std::int64_t>>& numbers) {
   std::vector<Dims> points;
-  points.reserve(numbers.size());
-  for (const auto& [sizes, values] : numbers) points.push_back(sizes);
-  ExtentFit fit(symbols, points);
-  if (!fit.is_determined()) return std::nullopt;
-  std::vector<Extent> expressions;
-  for (std::size_t i = 0; i < numbers.begin()->second.size(); ++i) {
-    std::vector<std::int64_t> at_points;
-    at_points.reserve(numbers.size());
-    for (const auto& [sizes, values] : numbers) at_points.push_back(values[i]);
-    std::optional<Extent> found = fit.of(at_points);
-    if (!found) return std::nullopt;
-    expressions.push_back(*std::move(found));
+  std::vector<Dims> at_points;
+  for (const auto& [sizes, values] : numbers) {
+    points.push_back(sizes);
+    at_points.push_back(values);
   }
-  return expressions;
+  ExtentFit fit(symbols, points);
+  return fit.is_determined() ? fit.of_each(at_points) : std::nullopt;
 }
 
 }  // namespace
