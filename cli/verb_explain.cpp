@@ -49,7 +49,7 @@ std::vector<LaunchTime> run_model(const Options& options, Explained& explained) 
   print_warnings(built.report);
   const std::vector<Tensor> inputs = make_graph_inputs(options, explained.imported);
   std::vector<LaunchTime> times = profile_program(built.program, inputs);
-  explained.chosen = {std::move(built.choices), std::move(built.report)};
+  explained.chosen = {*built.choices, std::move(built.report)};
   return times;
 }
 

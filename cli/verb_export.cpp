@@ -50,7 +50,7 @@ class OutputFolder {
 std::string weights_note(const Built& built, std::int64_t exported_bytes) {
   std::int64_t bytes = 0;
   for (const Tensor& weight : built.program.plan().weights) bytes += weight.byte_size();
-  const bool has_winograd = std::ranges::any_of(built.choices, [](const Choice& choice) {
+  const bool has_winograd = std::ranges::any_of(*built.choices, [](const Choice& choice) {
     return choice.candidate.form.to_string().find("winograd") != std::string::npos;
   });
   if (!has_winograd || exported_bytes < bytes / 8 * 9) return "";

@@ -48,14 +48,14 @@ int verb_lock(std::span<const std::string> arguments) {
   at_hinted_sizes(opened, [&](const OpenModel& model, const Sizes& sizes) {
     const Imported imported = load(model, sizes);
     const Built& built = family.add(imported, choose_or_end);
-    note(built.program.plan(), built.choices);
+    note(built.program.plan(), *built.choices);
     if (sizes.empty()) return built.report.tune_seconds;
     // With a number for a size, as export wants it, the model has kernels of these sizes alone.
     OpenModel fixed_model = model;
     fixed_model.menu = nullptr;
     const Imported fixed = load(fixed_model, sizes);
     const Built alone = build_program(fixed, choose_or_end(fixed));
-    note(*fixed.plan, alone.choices);
+    note(*fixed.plan, *alone.choices);
     return built.report.tune_seconds + alone.report.tune_seconds;
   });
   CompileReport report = family.report();

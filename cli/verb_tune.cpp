@@ -117,9 +117,9 @@ std::pair<CompileReport, nlohmann::json> tune_at(const Options& options, const O
   Outcome outcome;
   if (interrupt_signal() == 0) {
     Built built = build_program(imported, std::move(chosen));
-    outcome = count_kernels(imported, built.choices);
+    outcome = count_kernels(imported, *built.choices);
     measure_gain(imported, built, outcome);
-    chosen = {std::move(built.choices), std::move(built.report)};
+    chosen = {*built.choices, std::move(built.report)};
   } else {
     outcome = count_kernels(imported, chosen.choices);
   }

@@ -158,11 +158,22 @@ void Ahead::choose_variants(const std::stop_token& stop) {
   for (const Sizes& sizes : sizes_of_plans_) steps_.push_back({Kind::variant, sizes});
 }
 
-std::unique_lock<std::mutex> Ahead::take_turn() {
+AheadTurn Ahead::take_turn() {
   ++waiting_;
   std::unique_lock turn(turn_);
   --waiting_;
-  return turn;
+  return {std::move(turn), *model_.menu, kernels_};
+}
+
+AheadTurn::AheadTurn(std::unique_lock<std::mutex> lock, KernelMenu& menu,
+                     std::shared_ptr<const KnownKernels> kernels)
+    : lock_(std::move(lock)), menu_(&menu) {
+  menu.prefer(
+      [known = std::move(kernels)](const std::string& text) { return known->choices.contains(text); });
+}
+
+AheadTurn::~AheadTurn() {
+  if (lock_.owns_lock()) menu_->prefer(nullptr);
 }
 
 /// Behind whoever waits for one.

@@ -28,6 +28,21 @@ struct KnownKernels {
   void note_objects(const std::vector<Choice>& chosen);
 };
 
+/// As long as it lives, the thread of an Ahead does nothing but compile: kernels, menu and plans are the caller's. Of the variants of a
+/// kernel those are taken that are compiled. Movable.
+class AheadTurn {
+ public:
+  AheadTurn() = default;  ///< of none
+  AheadTurn(std::unique_lock<std::mutex> lock, KernelMenu& menu, std::shared_ptr<const KnownKernels> kernels);
+  ~AheadTurn();
+  AheadTurn(AheadTurn&&) = default;
+  AheadTurn& operator=(AheadTurn&&) = delete;
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+  KernelMenu* menu_ = nullptr;
+};
+
 /// Kernels and plans, made ahead of runs. Thread safety: one thread at a time, beside its own.
 class Ahead {
  public:
@@ -50,8 +65,7 @@ class Ahead {
   /// Not so in a child made by fork: there what it adds to is in no known state.
   [[nodiscard]] bool is_mine() const { return !thread_ || thread_->is_mine(); }
 
-  /// As long as it lives, the thread does nothing but compile: kernels, menu and plans are the caller's.
-  [[nodiscard]] std::unique_lock<std::mutex> take_turn();
+  [[nodiscard]] AheadTurn take_turn();
   /// What was made since the last call: counts and warnings.
   [[nodiscard]] CompileReport take_report();
 

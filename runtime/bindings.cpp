@@ -73,7 +73,8 @@ Location place_of(const Plan& plan, BufferId id, const Packing& packing, PackedW
 
 BoundLaunch bind_launch(const Plan& plan, const Launch& launch, const Signature& signature,
                         PackedWeights& weights) {
-  BoundLaunch bound{signature.arguments, signature.is_empty};
+  const Kernel& kernel = plan.kernels.at(static_cast<std::size_t>(launch.kernel));
+  BoundLaunch bound{signature.arguments, kernel.body.inputs.size(), kernel.sizes, signature.is_empty};
   if (launch.arguments.size() != bound.arguments.size()) {
     throw InternalError("launch '{}' has {} arguments, its kernel takes {}", launch.name,
                         launch.arguments.size(), bound.arguments.size());
@@ -105,6 +106,11 @@ cuda::SymbolicAddress symbolic(const Location& place) {
   throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
 }
 
+const Tensor& weight_of(const Bindings& bindings, PackedWeights::Slot slot) {
+  const auto own = bindings.own_weights.find(slot);
+  return own != bindings.own_weights.end() ? own->second : bindings.weights->at(slot);
+}
+
 Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
   if (candidates.size() != plan.kernels.size()) {
     throw InternalError("{} candidates given for a plan with {} kernels", candidates.size(),
@@ -115,9 +121,13 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
   for (std::size_t i = 0; i < candidates.size(); ++i)
     signatures.push_back(signature_of(plan.kernels[i], candidates[i]));
   Bindings bindings;
+  bindings.weights = std::make_shared<PackedWeights>();
+  bindings.arena_bytes = plan.arena_bytes;
+  for (const Port& input : plan.inputs) bindings.inputs.push_back(input.type);
+  for (const Port& output : plan.outputs) bindings.results.push_back(output.type);
   for (const Launch& launch : plan.launches) {
     const Signature& signature = signatures.at(static_cast<std::size_t>(launch.kernel));
-    bindings.launches.push_back(bind_launch(plan, launch, signature, bindings.weights));
+    bindings.launches.push_back(bind_launch(plan, launch, signature, *bindings.weights));
   }
   for (const Port& output : plan.outputs) bindings.outputs.push_back(unpacked_place(plan, output.buffer));
   return bindings;

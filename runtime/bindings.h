@@ -2,6 +2,8 @@
 // Where every argument of every launch lies: what Program binds to memory, and the exporter writes as tables.
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,6 +39,8 @@ struct Argument {
 
 struct BoundLaunch {
   std::vector<Argument> arguments;  ///< inputs, then outputs
+  std::size_t inputs = 0;           ///< how many of them
+  Dims sizes;                       ///< arguments between inputs and outputs: Kernel::sizes
   bool is_empty = false;            ///< every output has no elements: nothing to do
 };
 
@@ -45,8 +49,17 @@ struct Bindings {
   /// Per graph output. {output, its own number} where a launch writes it; anything else is copied from there
   /// after the launches. A weight is here the index into Plan::weights, dense.
   std::vector<Location> outputs;
-  PackedWeights weights;  ///< requested, not yet packed
+  std::shared_ptr<PackedWeights>
+      weights;  ///< requested, not yet packed; programs at several sizes may share them
+  /// By slot: where these are not the first's whose weights they share, those of these sizes.
+  std::map<PackedWeights::Slot, Tensor> own_weights = {};
+  std::vector<TensorType> inputs;   ///< per input of the plan
+  std::vector<TensorType> results;  ///< likewise, of outputs
+  std::int64_t arena_bytes = 0;
 };
+
+/// Packed, and of these sizes.
+[[nodiscard]] const Tensor& weight_of(const Bindings& bindings, PackedWeights::Slot slot);
 
 /// `candidates[i]` is what plan.kernels[i] was compiled as. Throws InternalError for a plan that does not fit
 /// them, UnsupportedError for a buffer with more than 2^31 elements.

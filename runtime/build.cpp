@@ -263,7 +263,8 @@ Built build_program(const Imported& imported, Chosen chosen, const Relatives& re
   report.peak_bytes = program.peak_bytes();
   log_line(LogLevel::info, "program: {} launches of {} kernels, weights packed in {:.3f} s, peak {} bytes",
            report.kernels, report.unique_kernels, program.weights_seconds(), report.peak_bytes);
-  return {imported.setup,     imported.host,     imported.room, std::move(chosen.choices),
+  auto choices = std::make_shared<const std::vector<Choice>>(std::move(chosen.choices));
+  return {imported.setup,     imported.host,     imported.room, std::move(choices),
           std::move(program), std::move(report), imported.tails};
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
 #include "runtime/ahead.h"
+#include "runtime/alike_programs.h"
 #include "runtime/background.h"
 #include "runtime/build.h"
 #include "runtime/equal_weights.h"
@@ -27,6 +28,8 @@ struct Member {
   Built built;
   std::int64_t last_used = 0;
   bool is_provisional = false;  ///< made while kernels were compiled ahead: there may be better ones
+  bool is_borrowed = false;     ///< its kernels are the best at other sizes
+  int runs = 0;                 ///< while it is
   Uses uses = {};
 };
 
@@ -55,6 +58,7 @@ struct Family::Rep {
     quiet.setup = without_tuning(quiet.setup);
     return quiet;
   }
+  [[nodiscard]] Built* add_told(const Sizes& sizes);
   [[nodiscard]] Built* add_known(const OpenModel& open, const Sizes& sizes);
   [[nodiscard]] std::shared_ptr<const Plan> with_known_weights(const std::shared_ptr<const Plan>& plan) const;
   Built& keep(const Sizes& sizes, Built built);
@@ -67,6 +71,7 @@ struct Family::Rep {
   void end_ahead();
   void end_variants();
   void leave_parent();
+  [[nodiscard]] AheadTurn take_turn();
   void renew(const Sizes& sizes);
   void take_behind();
   void note_run();
@@ -81,6 +86,7 @@ struct Family::Rep {
   std::unordered_map<Sizes, std::shared_ptr<Member>, SizesHash> members;
   std::unordered_set<Sizes, SizesHash> met;
   std::shared_ptr<KnownKernels> known = std::make_shared<KnownKernels>();
+  AlikePrograms alike;
   std::unique_ptr<Ahead> ahead;  ///< until it is done
   std::unique_ptr<Background<Behind>> behind;
   std::optional<HotSizes> hot;  ///< where sizes may get kernels for them alone
@@ -102,11 +108,23 @@ Relatives Family::Rep::relatives() const {
 std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_ptr<const Plan>& plan) const {
   if (members.empty()) return plan;
   EqualWeights known;
+  std::set<const Plan*> seen;
   for (const auto& [sizes, member] : members)
-    for (const Tensor& weight : member->built.program.plan().weights) known.add(weight);
+    if (const Plan& each = member->built.program.plan_alike(); seen.insert(&each).second)
+      for (const Tensor& weight : each.weights) known.add(weight);
   auto shared = std::make_shared<Plan>(*plan);
   for (Tensor& weight : shared->weights) weight = known.find_or(weight);
   return shared;
+}
+
+/// Without an import: one of those that are there with other numbers, else what plans at other sizes tell; else nullptr.
+Built* Family::Rep::add_told(const Sizes& sizes) {
+  std::optional<Built> found = alike.at(model, sizes, relatives());
+  if (!found) return add_known(quiet_model(), sizes);
+  found->setup = latest->built.setup;
+  Built& built = keep(sizes, *std::move(found));
+  latest->is_borrowed = true;
+  return &built;
 }
 
 /// From plans at other sizes, where other programs have all its kernels; else nullptr.
@@ -118,7 +136,9 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
   Chosen chosen =
       choose_each(*imported, [&](const Kernel& kernel) { return known->choices.at(kernel.text); });
   try {
-    return &keep(sizes, build_program(*imported, std::move(chosen), relatives()));
+    Built& built = keep(sizes, build_program(*imported, std::move(chosen), relatives()));
+    alike.note(model, sizes, built);
+    return &built;
   } catch (const CompileError& error) {
     log_line(LogLevel::info, "sizes: {}", error.what());
     return nullptr;
@@ -202,7 +222,7 @@ const Sizes& Family::Rep::with_length(const Sizes& read) {
   of_run = read;
   of_run[*length] = 0;
   if (latest != nullptr) {
-    const std::vector<Port>& states = latest->built.program.plan().states;
+    const std::vector<Port>& states = latest->built.program.plan_alike().states;
     const auto port = std::ranges::find(states, model.parsed.growing->length, &Port::name);
     of_run[*length] = latest->built.program.state_integer(static_cast<std::size_t>(port - states.begin()));
   }
@@ -213,7 +233,7 @@ Built& Family::Rep::build(const Imported& imported, const Chooser& choose, const
   Imported shared = imported;
   shared.plan = with_known_weights(imported.plan);
   Built& built = keep(imported.sizes, build_program(shared, choose(shared), relatives(), stop));
-  known->note_choices(built.program.plan(), built.choices);
+  known->note_choices(built.program.plan(), *built.choices);
   return built;
 }
 
@@ -248,6 +268,7 @@ void Family::Rep::end_variants() {
 void Family::Rep::end_ahead() {
   add_report(report, ahead->take_report());
   ahead.reset();
+  alike.forget();
   end_variants();
 }
 
@@ -258,6 +279,7 @@ void Family::Rep::leave_parent() {
   model.menu = nullptr;
   model.plans = nullptr;
   model.made = nullptr;
+  alike.forget();
 }
 
 void Family::compile_ahead(const std::stop_token& stop) {
@@ -274,37 +296,22 @@ void Family::start_ahead() {
   rep_->begin_ahead() ? rep_->ahead->start() : rep_->end_variants();
 }
 
-/// While it lives, nothing is made ahead but objects, and of the variants of a kernel those are taken that are compiled.
-class Family::Turn {
- public:
-  explicit Turn(Rep& rep) : menu_(rep.ahead == nullptr ? nullptr : rep.model.menu.get()) {
-    if (rep.ahead == nullptr) return;
-    if (!rep.ahead->is_mine()) {
-      rep.leave_parent();
-      return;
-    }
-    turn_ = rep.ahead->take_turn();
-    menu_->prefer([known = rep.known](const std::string& text) { return known->choices.contains(text); });
-  }
-  ~Turn() {
-    if (turn_.owns_lock()) menu_->prefer(nullptr);
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
+AheadTurn Family::Rep::take_turn() {
+  if (ahead != nullptr && !ahead->is_mine()) leave_parent();
+  return ahead != nullptr ? ahead->take_turn() : AheadTurn();
+}
 
- private:
-  KernelMenu* menu_;
-  std::unique_lock<std::mutex> turn_;
-};
-
-/// The program for these sizes, made while kernels were compiled ahead, is made anew where there are better ones now.
+/// The program for these sizes is made anew where other kernels are better.
 void Family::Rep::renew(const Sizes& sizes) {
   const std::shared_ptr<Member> member = members.at(sizes);
   member->is_provisional = false;
+  member->is_borrowed = false;
   const OpenModel quiet = quiet_model();
   const std::optional<Imported> imported = bind_known_sizes(quiet, sizes);
-  if (imported && !std::ranges::equal(imported->plan->kernels, member->built.program.plan().kernels, {},
-                                      &Kernel::text, &Kernel::text))
+  if (!imported) return;
+  if (have_kernels_alike(*imported->plan, member->built.program.plan_alike()))
+    alike.note(model, sizes, member->built);
+  else
     (void)add_known(quiet, sizes);
 }
 
@@ -356,7 +363,12 @@ Built* Family::find(const Sizes& sizes) {
 }
 
 Built* Family::find_member(const Sizes& sizes) {
-  const auto is_final = [&] { return !rep_->latest->is_provisional || rep_->ahead != nullptr; };
+  const auto is_final = [&] {
+    Member& latest = *rep_->latest;
+    const bool is_worth_it =
+        latest.is_provisional || (latest.is_borrowed && ++latest.runs > AlikePrograms::few_runs);
+    return !is_worth_it || rep_->ahead != nullptr;
+  };
   if (rep_->latest != nullptr && sizes == rep_->latest_sizes && is_final()) return &rep_->latest->built;
   const auto found = rep_->members.find(sizes);
   if (found == rep_->members.end()) return nullptr;
@@ -370,13 +382,12 @@ Built* Family::find_member(const Sizes& sizes) {
 Built* Family::compiled_at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return found;
   if (rep_->behind != nullptr && !rep_->behind->is_ready()) return nullptr;
-  const Turn turn(*rep_);
+  const AheadTurn turn = rep_->take_turn();
   rep_->take_behind();
-  const OpenModel quiet = rep_->quiet_model();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
-  if (Built* known = rep_->add_known(quiet, wanted)) return known;
-  Imported imported = bind_sizes(quiet, wanted);
+  if (Built* known = rep_->add_told(wanted)) return known;
+  Imported imported = bind_sizes(rep_->quiet_model(), wanted);
   Chosen chosen = choose_known(imported);
   if (missing_objects(imported, chosen, rep_->relatives()) == 0 || !refuse_evaluation(imported).empty())
     return &add(imported, [&](const Imported&) { return chosen; });
@@ -392,7 +403,7 @@ Built* Family::compiled_at(const Sizes& sizes) {
 void Family::wait() {
   if (rep_->behind != nullptr) {
     rep_->behind->wait();
-    const Turn turn(*rep_);
+    const AheadTurn turn = rep_->take_turn();
     rep_->take_behind();
   }
   if (rep_->hot) {
@@ -419,15 +430,14 @@ void Family::stop_compiling() {
 Built& Family::at(const Sizes& sizes) {
   if (Built* found = find(sizes)) return *found;
   const double start = steady_seconds();
-  const Turn turn(*rep_);
-  const OpenModel quiet = rep_->quiet_model();
+  const AheadTurn turn = rep_->take_turn();
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
-  Built* built = rep_->add_known(quiet, wanted);
-  const bool is_known = built != nullptr;
-  if (!is_known) built = &add(bind_sizes(quiet, wanted), choose_known);
+  Built* built = rep_->add_told(wanted);
+  const bool is_told = built != nullptr;
+  if (!is_told) built = &add(bind_sizes(rep_->quiet_model(), wanted), choose_known);
   log_line(LogLevel::info, "sizes: a program for {}{}, {:.4f} s", describe(this->sizes(), wanted),
-           is_known ? " as others are" : "", steady_seconds() - start);
+           is_told ? " as others are" : "", steady_seconds() - start);
   return *built;
 }
 
@@ -461,7 +471,7 @@ const Built& Family::latest() const {
 
 std::vector<std::string> Family::state_names() const {
   std::vector<std::string> names;
-  for (const Port& state : latest().program.plan().states) names.push_back(state.name);
+  for (const Port& state : latest().program.plan_alike().states) names.push_back(state.name);
   return names;
 }
 
@@ -481,16 +491,6 @@ const CompileReport& Family::report() const {
   if (rep_->ahead != nullptr && rep_->ahead->is_mine()) add_report(rep_->report, rep_->ahead->take_report());
   rep_->count_bytes();
   return rep_->report;
-}
-
-std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup) {
-  auto quiet = std::make_shared<Setup>(*setup);
-  quiet->config.tune_enabled = false;
-  return quiet;
-}
-
-Chosen choose_known(const Imported& imported) {
-  return choose_candidates(imported);
 }
 
 }  // namespace sylvite

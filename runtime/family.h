@@ -74,13 +74,7 @@ class Family {
   [[nodiscard]] Built* compiled_at(const Sizes& sizes);
 
   struct Rep;
-  class Turn;
   std::unique_ptr<Rep> rep_;
 };
-
-/// The settings for what is made while a model runs: nothing is measured.
-[[nodiscard]] std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup);
-/// A Chooser of stored winners where there are any, else heuristics, with such settings.
-[[nodiscard]] Chosen choose_known(const Imported& imported);
 
 }  // namespace sylvite

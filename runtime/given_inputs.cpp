@@ -15,9 +15,10 @@ bool is_readable(const Tensor& tensor) {
 
 }  // namespace
 
-GivenInputs::GivenInputs(const std::vector<Port>& ports) : ports_(ports) {
-  dims_.reserve(ports.size());
-  for (const Port& port : ports) dims_.push_back(port.type.dims());
+GivenInputs::GivenInputs(const std::vector<Port>& ports, const std::vector<TensorType>& types)
+    : ports_(ports) {
+  dims_.reserve(types.size());
+  for (const TensorType& type : types) dims_.push_back(type.dims());
 }
 
 void GivenInputs::check(const std::vector<Tensor>& given) const {
@@ -26,7 +27,7 @@ void GivenInputs::check(const std::vector<Tensor>& given) const {
   for (std::size_t i = 0; i < dims_.size(); ++i) {
     if (given[i].dtype() == ports_[i].type.dtype && given[i].dims() == dims_[i]) continue;
     throw InputError("input {} '{}': got {}, expected {}", i, ports_[i].name, given[i].type().to_string(),
-                     ports_[i].type.to_string());
+                     make_type(ports_[i].type.dtype, dims_[i]).to_string());
   }
 }
 

@@ -11,7 +11,8 @@ namespace sylvite {
 
 class GivenInputs {
  public:
-  explicit GivenInputs(const std::vector<Port>& ports);
+  /// `types` are those of the ports at the sizes of the program. The ports must outlive it.
+  GivenInputs(const std::vector<Port>& ports, const std::vector<TensorType>& types);
 
   /// Throws InputError naming the input whose dtype or shape differs.
   void check(const std::vector<Tensor>& given) const;

@@ -29,9 +29,8 @@ void HotSizes::compile(Imported imported, Chosen chosen) {
       return std::move(*given);
     }
     Built alone = build_program(given->imported, std::move(given->chosen), {}, stop);
-    return Specialized{std::move(given->imported),
-                       {std::move(alone.choices), std::move(alone.report)},
-                       std::move(alone.program)};
+    return Specialized{
+        std::move(given->imported), {*alone.choices, std::move(alone.report)}, std::move(alone.program)};
   });
 }
 

@@ -23,11 +23,18 @@ LoadedKernel loaded_for(LoadedKernel loaded, const Kernel& kernel, const Candida
   return loaded;
 }
 
-KernelCall::KernelCall(LoadedKernel kernel, RunContext& context)
-    : kernel_(std::move(kernel)), context_(&context), arguments_{static_cast<void*>(&context_)} {}
+KernelCall::KernelCall(LoadedKernel kernel, RunContext& context, std::size_t most)
+    : kernel_(std::move(kernel)), context_(&context), most_(most), arguments_{static_cast<void*>(&context_)} {
+  dims_.reserve(most);
+  buffers_.reserve(most);
+  sizes_.reserve(most);
+  arguments_.reserve(most + 1);
+}
 
 halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored, bool has_outer_blocks) {
+  if (arguments_.size() > most_) throw InternalError("a kernel has more than {} arguments", most_);
   std::vector<halide_dimension_t>& dims = dims_.emplace_back();
+  dims.reserve(stored.size());
   const Dims strides = storage_strides(stored, has_outer_blocks);
   for (std::size_t i = stored.size(); i-- > 0;)  // Halide counts dims from the innermost
     dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
@@ -40,6 +47,7 @@ halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored, bool 
 }
 
 void KernelCall::add_size(std::int64_t size) {
+  if (arguments_.size() > most_) throw InternalError("a kernel has more than {} arguments", most_);
   arguments_.push_back(&sizes_.emplace_back(static_cast<std::int32_t>(size)));
 }
 

@@ -3,7 +3,6 @@
 
 #include <HalideRuntime.h>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,8 +35,8 @@ struct LoadedKernel {
 /// Thread safety: one thread at a time. Does not move: the kernel's arguments point into it.
 class KernelCall {
  public:
-  /// `context` must live as long as this.
-  KernelCall(LoadedKernel kernel, RunContext& context);
+  /// `context` must live as long as this; `most` arguments and sizes are added.
+  KernelCall(LoadedKernel kernel, RunContext& context, std::size_t most);
   KernelCall(const KernelCall&) = delete;
   KernelCall& operator=(const KernelCall&) = delete;
 
@@ -46,7 +45,7 @@ class KernelCall {
   halide_buffer_t& add_argument(DType dtype, const Dims& stored, bool has_outer_blocks = false);
   /// The next argument, between inputs and outputs: one of Kernel::sizes.
   void add_size(std::int64_t size);
-  [[nodiscard]] std::deque<halide_buffer_t>& buffers() { return buffers_; }
+  [[nodiscard]] std::vector<halide_buffer_t>& buffers() { return buffers_; }
 
   /// Runs the kernel on the CPU. Returns 0, or Halide's error code; its message is with the context.
   [[nodiscard]] int run() { return kernel_.entry(arguments_.data()); }
@@ -56,9 +55,11 @@ class KernelCall {
  private:
   LoadedKernel kernel_;
   void* context_;
-  std::deque<std::vector<halide_dimension_t>> dims_;
-  std::deque<halide_buffer_t> buffers_;
-  std::deque<std::int32_t> sizes_;
+  std::size_t most_;
+  std::vector<std::vector<halide_dimension_t>> dims_;
+  std::vector<halide_buffer_t>
+      buffers_;  ///< with room for the most, as is `sizes_`: their addresses are taken
+  std::vector<std::int32_t> sizes_;
   std::vector<void*> arguments_;  ///< addresses of the context, then of buffers and sizes
 };
 

@@ -102,7 +102,7 @@ class KernelMenu {
   IsCompiled prefer_;
   std::int64_t plans_ = 0;  ///< learned from so far
   std::int64_t generation_ = 0;
-  bool may_vary_ = true;    ///< no process before this one had it, and nobody ended it
+  bool may_vary_ = true;  ///< no process before this one had it, and nobody ended it
   std::unordered_map<std::string, Entry> entries_;  ///< by skeleton
 };
 

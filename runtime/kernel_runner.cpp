@@ -32,7 +32,7 @@ KernelRunner::KernelRunner(const Kernel& kernel, const Candidate& candidate, con
       call_(loaded_for(
                 load_kernel(loader_, object, symbol_name(kernel, candidate, target), is_gpu_target(target)),
                 kernel, candidate),
-            context_),
+            context_, inputs.size() + kernel.body.outputs.size() + kernel.sizes.size()),
       cold_(weights) {
   const std::vector<Packing> packings = packings_of(kernel, candidate.form);
   for (std::size_t i = 0; i < inputs.size(); ++i) {

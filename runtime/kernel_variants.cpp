@@ -75,6 +75,10 @@ bool KernelVariants::has_case(const Kernel& kernel) const {
   return as_case(all_.front().kernel, kernel).has_value();
 }
 
+bool KernelVariants::has(const Kernel& kernel) const {
+  return std::ranges::any_of(all_, [&](const Variant& each) { return each.kernel.open == kernel.open; });
+}
+
 std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kernel, const Dims& sizes,
                                                              const Machine& machine,
                                                              const IsCompiled& is_compiled) {

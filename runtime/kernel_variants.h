@@ -33,6 +33,8 @@ class KernelVariants {
   explicit KernelVariants(Kernel open);
 
   [[nodiscard]] bool has_case(const Kernel& kernel) const;
+  /// Is it one of them, at any sizes?
+  [[nodiscard]] bool has(const Kernel& kernel) const;
   /// The one that is for all sizes.
   [[nodiscard]] const Kernel& first() const { return all_.front().kernel; }
   /// The case at these sizes of that which should take the least time, of those that `is_compiled` where any is; nullopt where none is

@@ -35,27 +35,6 @@ std::optional<std::vector<Dims>> sizes_at_samples(const Kernel& open, const Form
   return sizes;
 }
 
-/// Of each symbol from what it is at the samples; nullopt where one is no expression.
-std::optional<std::vector<Extent>> expressions_of(const std::vector<Dims>& sizes, ExtentFit& fit) {
-  std::vector<Extent> expressions;
-  for (std::size_t i = 0; i < sizes[0].size(); ++i) {
-    Dims values;
-    values.reserve(sizes.size());
-    for (const Dims& each : sizes) values.push_back(each[i]);
-    std::optional<Extent> found = fit.of(values);
-    if (!found) return std::nullopt;
-    expressions.push_back(*std::move(found));
-  }
-  return expressions;
-}
-
-std::vector<Dims> points_of(const std::vector<PlanSample>& samples) {
-  std::vector<Dims> points;
-  points.reserve(samples.size());
-  for (const PlanSample& sample : samples) points.push_back(sample.sizes);
-  return points;
-}
-
 }  // namespace
 
 std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& symbols,
@@ -65,7 +44,7 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
   std::vector<std::vector<Kernel>> shared;
   shared.reserve(samples.size());
   for (const PlanSample& sample : samples) shared.push_back(forms_to_share(*sample.plan, machine));
-  ExtentFit fit(symbols, points_of(samples));
+  ExtentFit fit(symbols, sizes_of(samples));
   suggest_extents(samples, fit);
   MatchedKernels result;
   for (const Forms& forms : forms_of(plan, samples, shared)) {
@@ -74,7 +53,7 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
       const std::optional<std::vector<Dims>> sizes = sizes_at_samples(variants->first(), forms);
       if (!sizes) return std::nullopt;
       if (sizes->empty()) continue;
-      std::optional<std::vector<Extent>> expressions = expressions_of(*sizes, fit);
+      std::optional<std::vector<Extent>> expressions = fit.of_each(*sizes);
       if (!expressions) return std::nullopt;
       matches.push_back({variants, *std::move(expressions)});
     }
@@ -91,6 +70,12 @@ std::optional<Kernel> MatchedKernels::at(std::size_t number, const SymbolValues&
     if (std::optional<Kernel> found = variants->case_at(numbers, machine, preferred)) return found;
   }
   return std::nullopt;
+}
+
+const std::vector<Extent>* MatchedKernels::numbers_of(std::size_t number, const Kernel& kernel) const {
+  for (const auto& [variants, expressions] : matches_.at(number))
+    if (variants->has(kernel)) return &expressions;
+  return nullptr;
 }
 
 }  // namespace sylvite

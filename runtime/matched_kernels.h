@@ -24,6 +24,10 @@ class MatchedKernels {
   [[nodiscard]] std::optional<Kernel> at(std::size_t number, const SymbolValues& sizes,
                                          const Machine& machine, const IsCompiled& preferred) const;
 
+  /// What the sizes of `kernel`, an open one that `at` gave for this number, are expressions of the model's as; nullptr where it gave
+  /// none such.
+  [[nodiscard]] const std::vector<Extent>* numbers_of(std::size_t number, const Kernel& kernel) const;
+
  private:
   /// A kernel for many sizes and those at which it does the work of the plan's, as expressions of the model's.
   struct Match {

@@ -12,15 +12,11 @@
 #include "base/error.h"
 #include "frontend/values/copy_of.h"
 #include "lowering/plan/plan_loops.h"
-#include "runtime/bindings.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/given_inputs.h"
-#include "runtime/kernel_call.h"
-#include "runtime/launch_order.h"
-#include "runtime/loaded_kernels.h"
-#include "runtime/memory.h"
 #include "runtime/one_run.h"
+#include "runtime/program_code.h"
 #include "runtime/state_memory.h"
 #include "runtime/threads.h"
 
@@ -46,27 +42,28 @@ struct Moving {
 }  // namespace
 
 struct Program::Rep {
-  Rep(std::shared_ptr<const Plan> given, const ProgramOptions& wanted, const Relatives& relatives)
-      : shared_plan(std::move(given)),
-        plan(*shared_plan),
-        options(wanted),
-        context(wanted.threads),
-        inputs(plan.inputs),
+  Rep(std::shared_ptr<const ProgramCode> given, Bindings bound, const Relatives& relatives)
+      : code(std::move(given)),
+        plan(*code->plan),
+        options(code->options),
+        context(options.threads),
+        bindings(std::move(bound)),
+        inputs(plan.inputs, bindings.inputs),
         arena(find_arena(relatives)),
         states(find_states(relatives)),
-        results(find_shared(&Rep::results, relatives.take_turns, relatives)),
-        room(find_shared(&Rep::room, relatives.take_turns, relatives)),
-        code(find_shared(&Rep::code, relatives.share_code, relatives)) {}
+        results(find_shared(&Rep::results, relatives)),
+        room(find_shared(&Rep::room, relatives)) {
+    add_calls();
+  }
 
   [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
   template <typename T>
-  [[nodiscard]] static std::shared_ptr<T> find_shared(std::shared_ptr<T> Rep::* member, bool is_shared,
+  [[nodiscard]] static std::shared_ptr<T> find_shared(std::shared_ptr<T> Rep::* member,
                                                       const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
-  void load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors);
-  void add_arguments(KernelCall& call, const Kernel& kernel, const std::vector<Argument>& arguments,
-                     std::vector<Moving>& moves);
+  void add_calls();
+  void add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves);
   void bind(halide_buffer_t& buffer, const Location& place);
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
@@ -83,17 +80,18 @@ struct Program::Rep {
   [[nodiscard]] Tensor result(std::size_t number) const;
   [[nodiscard]] std::vector<Tensor> take_results();
 
-  std::shared_ptr<const Plan> shared_plan;
-  const Plan& plan;
-  ProgramOptions options;
+  std::shared_ptr<const ProgramCode> code;
+  const Plan& plan;  ///< of the code: numbers that depend on sizes are those of `bindings`
+  const ProgramOptions& options;
   RunContext context;
-  GivenInputs inputs;
-  std::shared_ptr<Arena> arena;                ///< also of relatives that take turns
-  std::shared_ptr<StateMemory> states;         ///< likewise
-  std::shared_ptr<BlockPools<Arena>> results;  ///< likewise
-  std::shared_ptr<DeviceRoom> room;            ///< likewise
-  std::shared_ptr<LoadedCode> code;            ///< also of other relatives
   Bindings bindings;
+  GivenInputs inputs;
+  std::shared_ptr<Arena> arena;                            ///< also of relatives that take turns
+  std::shared_ptr<StateMemory> states;                     ///< likewise
+  std::shared_ptr<BlockPools<Arena>> results;              ///< likewise
+  std::shared_ptr<DeviceRoom> room;                        ///< likewise
+  std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
+  std::shared_ptr<const Plan> made_plan;
   cuda::LaunchRecorder recorder;
   std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
   std::unique_ptr<DeviceProgram> device;                            ///< none before the first run on a device
@@ -102,19 +100,16 @@ struct Program::Rep {
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
   std::vector<std::vector<Moving>> moving;  ///< per launch
-  std::vector<bool> once;                   ///< per kernel: see writes_once
-  std::optional<LaunchOrder> order;         ///< once the kernels are there
 
   std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
   std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
-  std::vector<Tensor> output_types;                        ///< likewise, without memory
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
 /// The largest of those that take turns if it is large enough. A new one is half as large again as the largest, so
 /// that few are made however sizes grow.
 std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) const {
-  const auto wanted = static_cast<std::size_t>(options.on_device ? 0 : plan.arena_bytes);
+  const auto wanted = static_cast<std::size_t>(options.on_device ? 0 : bindings.arena_bytes);
   std::shared_ptr<Arena> largest;
   for (const Program* program : relatives.programs) {
     const std::shared_ptr<Arena>& other = program->rep_->arena;
@@ -130,18 +125,17 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
   for (const Program* program : relatives.programs) {
     if (!relatives.take_turns || plan.states.empty()) continue;
     const auto type_of = [](const Port& port) { return port.type; };
-    if (!std::ranges::equal(plan.states, program->plan().states, {}, type_of, type_of))
+    if (!std::ranges::equal(plan.states, program->plan_alike().states, {}, type_of, type_of))
       throw InternalError("the states of two programs of one model differ");
     return program->rep_->states;
   }
   return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
 }
 
-/// That of any relative, as all have the same; a new one where nothing is shared.
+/// That of any relative that takes turns, as all have the same; a new one where nothing is shared.
 template <typename T>
-std::shared_ptr<T> Program::Rep::find_shared(std::shared_ptr<T> Rep::* member, bool is_shared,
-                                             const Relatives& relatives) {
-  if (!is_shared || relatives.programs.empty()) return std::make_shared<T>();
+std::shared_ptr<T> Program::Rep::find_shared(std::shared_ptr<T> Rep::* member, const Relatives& relatives) {
+  if (!relatives.take_turns || relatives.programs.empty()) return std::make_shared<T>();
   return (*relatives.programs.front()->rep_).*member;
 }
 
@@ -150,43 +144,27 @@ std::size_t Program::Rep::state_offset(std::size_t number) const {
   return static_cast<std::size_t>(buffer.offset);
 }
 
-void Program::Rep::load(const std::vector<CompiledKernel>& kernels, const WeightDonors& donors) {
-  std::vector<LoadedKernel> loaded;
-  std::vector<Candidate> candidates;
-  for (std::size_t i = 0; i < kernels.size(); ++i) {
-    const CompiledKernel& kernel = kernels[i];
-    loaded.push_back(loaded_for(code->kernels.load(kernel.object, kernel.symbol, options.on_device),
-                                plan.kernels.at(i), kernel.candidate));
-    candidates.push_back(kernel.candidate);
-    once.push_back(writes_once(plan.kernels.at(i), kernel.candidate));
-  }
-  bindings = bind_plan(plan, candidates);
-  const double packing_start = steady_seconds();
-  bindings.weights.pack_all(plan.weights, context.threads(), donors);
-  weights_seconds = steady_seconds() - packing_start;
+void Program::Rep::add_calls() {
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
-  if (options.on_device && !plan.loops.empty())
-    throw InternalError("a program on a device has loops, expected launches of their own for each trip");
-  order.emplace(plan, candidates, context.threads());
+  outputs.resize(plan.outputs.size());
   moving.resize(plan.launches.size());
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    const auto number = static_cast<std::size_t>(plan.launches[i].kernel);
-    const Kernel& kernel = plan.kernels[number];
-    KernelCall& call = calls.emplace_back(loaded.at(number), context);
-    add_arguments(call, kernel, bindings.launches[i].arguments, moving[i]);
+    const BoundLaunch& launch = bindings.launches[i];
+    KernelCall& call = calls.emplace_back(code->kernels.at(static_cast<std::size_t>(plan.launches[i].kernel)),
+                                          context, launch.arguments.size() + launch.sizes.size());
+    add_arguments(call, launch, moving[i]);
   }
 }
 
-void Program::Rep::add_arguments(KernelCall& call, const Kernel& kernel,
-                                 const std::vector<Argument>& arguments, std::vector<Moving>& moves) {
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (i == kernel.body.inputs.size())
-      for (const std::int64_t size : kernel.sizes) call.add_size(size);
-    halide_buffer_t& buffer =
-        call.add_argument(arguments[i].dtype, arguments[i].stored, arguments[i].has_outer_blocks);
-    bind(buffer, arguments[i].place);
-    if (const auto& window = arguments[i].window)
+void Program::Rep::add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves) {
+  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
+    if (i == launch.inputs)
+      for (const std::int64_t size : launch.sizes) call.add_size(size);
+    const Argument& argument = launch.arguments[i];
+    halide_buffer_t& buffer = call.add_argument(argument.dtype, argument.stored, argument.has_outer_blocks);
+    bind(buffer, argument.place);
+    if (const auto& window = argument.window)
       moves.push_back({&buffer, buffer.host - window->offset(0), *window});
   }
 }
@@ -215,7 +193,7 @@ void Program::Rep::upload_weights() {
   if (device) return;
   const double start = steady_seconds();
   device =
-      std::make_unique<DeviceProgram>(plan, bindings, DeviceShare{states, code->modules, room},
+      std::make_unique<DeviceProgram>(plan, bindings, DeviceShare{states, code->loaded->modules, room},
                                       options.use_graph, options.streams, std::exchange(device_donors, {}));
   weights_seconds += steady_seconds() - start;
 }
@@ -243,7 +221,7 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   const auto number = static_cast<std::size_t>(place.number);
   switch (place.kind) {
     case BufferKind::weight:
-      set_host(buffer, bindings.weights.at(number).data());
+      set_host(buffer, weight_of(bindings, number).data());
       break;
     case BufferKind::input:
       input_uses.at(number).push_back(&buffer);
@@ -271,12 +249,12 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<
   auto next = over.begin();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!has_own_memory(i)) continue;
-    const Tensor& type = output_types[i];
+    const TensorType& type = bindings.results[i];
     const void* data =
         next != over.end() && next->output == i ? aligned(given[(next++)->input].data()) : nullptr;
     std::shared_ptr<void> block;
     if (data == nullptr) data = (block = results->take(static_cast<std::size_t>(type.byte_size()))).get();
-    outputs[i] = Tensor(type.dtype(), type.dims(), std::move(block), data);
+    outputs[i] = Tensor(type.dtype, type.dims(), std::move(block), data);
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
   }
 }
@@ -297,7 +275,7 @@ void Program::Rep::launch_at(std::size_t number, std::int64_t trip) {
 }
 
 void Program::Rep::run_launches() {
-  order->run(context, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
+  code->order->run(context, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
 }
 
 /// The launches of a loop are told as if each made all its trips before the next.
@@ -326,7 +304,7 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
 }
 
 Tensor Program::Rep::result(std::size_t number) const {
-  const TensorType& type = plan.outputs[number].type;
+  const TensorType& type = bindings.results[number];
   const Location place = bindings.outputs[number];
   const auto index = static_cast<std::size_t>(place.number);
   switch (place.kind) {
@@ -356,17 +334,31 @@ std::vector<Tensor> Program::Rep::take_results() {
 }
 
 Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
-                 const ProgramOptions& options, const Relatives& relatives)
-    : rep_(std::make_unique<Rep>(std::move(plan), options, relatives)) {
-  WeightDonors donors{{}, relatives.take_turns};
-  for (const Program* program : relatives.programs) {
-    donors.packed.push_back(&program->bindings().weights);
+                 const ProgramOptions& options, const Relatives& relatives) {
+  if (options.on_device && !plan->loops.empty())
+    throw InternalError("a program on a device has loops, expected launches of their own for each trip");
+  const bool shares_code = relatives.share_code && !relatives.programs.empty();
+  std::shared_ptr<const ProgramCode> code =
+      load_code(std::move(plan), kernels, options,
+                shares_code ? relatives.programs.front()->code()->loaded : std::make_shared<LoadedCode>());
+  Bindings bindings = bind_plan(*code->plan, candidates_of(kernels));
+  std::set<const PackedWeights*> packed;  // programs at several sizes share theirs
+  for (const Program* program : relatives.programs) packed.insert(program->bindings().weights.get());
+  const WeightDonors donors{{packed.begin(), packed.end()}, relatives.take_turns};
+  const double packing_start = steady_seconds();
+  bindings.weights->pack_all(code->plan->weights, options.threads, donors);
+  const double packed_at = steady_seconds();
+  rep_ = std::make_unique<Rep>(std::move(code), std::move(bindings), relatives);
+  rep_->weights_seconds = packed_at - packing_start;
+  for (const Program* program : relatives.programs)
     if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
-  }
-  rep_->load(kernels, donors);
-  for (const Port& output : rep_->plan.outputs)
-    rep_->output_types.emplace_back(output.type.dtype, output.type.dims(), nullptr, nullptr);
-  rep_->outputs.resize(rep_->plan.outputs.size());
+}
+
+Program::Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
+                 std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives)
+    : rep_(std::make_unique<Rep>(std::move(code), std::move(bindings), relatives)) {
+  if (rep_->options.on_device) throw InternalError("a program on a device has code for its sizes alone");
+  rep_->make_plan = std::move(make_plan);
 }
 
 void Program::upload_weights() {
@@ -400,7 +392,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
 }
 
 bool Program::may_write_over(const Overwrite& places) const {
-  return !rep_->options.on_device && may_overwrite(rep_->plan, rep_->bindings, rep_->once, places);
+  return !rep_->options.on_device && may_overwrite(rep_->plan, rep_->bindings, rep_->code->once, places);
 }
 
 std::vector<Tensor> Program::states() const {
@@ -463,14 +455,22 @@ double Program::time_on_device(int times) {
 }
 
 bool Program::has_loaded(const std::string& symbol) const {
-  return rep_->code->kernels.has(symbol);
+  return rep_->code->loaded->kernels.has(symbol);
 }
 
 int Program::threads() const {
   return rep_->options.threads;
 }
 const Plan& Program::plan() const {
+  if (!rep_->make_plan) return rep_->plan;
+  if (rep_->made_plan == nullptr) rep_->made_plan = rep_->make_plan();
+  return *rep_->made_plan;
+}
+const Plan& Program::plan_alike() const {
   return rep_->plan;
+}
+const std::shared_ptr<const ProgramCode>& Program::code() const {
+  return rep_->code;
 }
 const Bindings& Program::bindings() const {
   return rep_->bindings;
@@ -483,10 +483,12 @@ std::int64_t Program::peak_bytes() const {
 
 std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
   if (rep_->device) return rep_->device->bytes(counted);
-  std::int64_t total = rep_->bindings.weights.byte_size(counted);
+  std::int64_t total = rep_->bindings.weights->byte_size(counted);
+  for (const auto& [slot, weight] : rep_->bindings.own_weights)
+    if (counted.insert(weight.data()).second) total += weight.byte_size();
   if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
   if (counted.insert(rep_->states.get()).second) total += static_cast<std::int64_t>(rep_->states->size());
-  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->plan.outputs[i].type.byte_size();
+  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->bindings.results[i].byte_size();
   return total;
 }
 

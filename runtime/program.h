@@ -2,6 +2,7 @@
 // A Program: loaded kernels, packed weights, an arena, and the launches in order.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -46,6 +47,7 @@ struct ProgramOptions {
 };
 
 class Program;
+struct ProgramCode;
 
 /// Compiled kernels by symbol.
 using Objects = std::unordered_map<std::string, std::string>;
@@ -76,6 +78,10 @@ class Program {
   /// Throws IoError when an object does not load. Touches no device.
   Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
           const ProgramOptions& options, const Relatives& relatives = {});
+  /// One of that code at other sizes, on the CPU: `bindings`, with weights packed, say what these change, and `make_plan` what
+  /// `plan` is to be. States are those of `relatives`, which must have some where the plan has.
+  Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
+          std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
@@ -118,8 +124,11 @@ class Program {
 
   /// Is the kernel of this name in the process, so that relatives need no object of it?
   [[nodiscard]] bool has_loaded(const std::string& symbol) const;
-  [[nodiscard]] int threads() const;  ///< on the CPU
-  [[nodiscard]] const Plan& plan() const;
+  [[nodiscard]] int threads() const;       ///< on the CPU
+  [[nodiscard]] const Plan& plan() const;  ///< made by the first that asks
+  /// That of the first program of the code: equal but for sizes, and for weights that are tables of them.
+  [[nodiscard]] const Plan& plan_alike() const;
+  [[nodiscard]] const std::shared_ptr<const ProgramCode>& code() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
   /// Arena, states, weights as packed, and results of one run; on a device, once weights are there, its memory for
   /// one run.

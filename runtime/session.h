@@ -127,6 +127,10 @@ struct Chosen {
 /// Stored winners first, heuristics for the rest. With tune.enabled, kernels without a winner are tuned within
 /// tune.budget and the results stored. With a lock, what it says. A database that cannot be used is a warning.
 [[nodiscard]] Chosen choose_candidates(const Imported& imported, const ProgressCallback& progress = {});
+/// The settings for what is made while a model runs: nothing is measured.
+[[nodiscard]] std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup);
+/// A Chooser of stored winners where there are any, else heuristics, with such settings.
+[[nodiscard]] Chosen choose_known(const Imported& imported);
 /// What `choose` says for each kernel.
 [[nodiscard]] Chosen choose_each(const Imported& imported,
                                  const std::function<Choice(const Kernel&)>& choose);
@@ -134,9 +138,9 @@ struct Chosen {
 /// A model ready to run. Thread safety: one thread at a time. Movable.
 struct Built {
   std::shared_ptr<const Setup> setup;
-  std::shared_ptr<const HostPart> host;  ///< as in Imported
-  std::optional<StateRoom> room;         ///< likewise
-  std::vector<Choice> choices;           ///< what runs: all have symbols and objects
+  std::shared_ptr<const HostPart> host;                ///< as in Imported
+  std::optional<StateRoom> room;                       ///< likewise
+  std::shared_ptr<const std::vector<Choice>> choices;  ///< what runs: all have symbols and objects
   Program program;
   CompileReport report;
   std::shared_ptr<Tails> tails = {};  ///< as in Imported

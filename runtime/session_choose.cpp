@@ -114,4 +114,14 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   return chosen;
 }
 
+std::shared_ptr<const Setup> without_tuning(const std::shared_ptr<const Setup>& setup) {
+  auto quiet = std::make_shared<Setup>(*setup);
+  quiet->config.tune_enabled = false;
+  return quiet;
+}
+
+Chosen choose_known(const Imported& imported) {
+  return choose_candidates(imported);
+}
+
 }  // namespace sylvite

@@ -69,7 +69,8 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
   group.widen(sizes);
   if (is_told) return;
   group.samples.push_back(std::move(sample));
-  group.plan = SymbolicPlan::of(names_, group.samples);
+  std::optional<SymbolicPlan> joined = SymbolicPlan::of(names_, group.samples);
+  group.plan = joined ? std::make_shared<const SymbolicPlan>(*std::move(joined)) : nullptr;
   group.matched_with = -1;
 }
 
@@ -141,6 +142,21 @@ SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
 std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) {
   Group* const group = group_at(sizes);
   return group == nullptr ? nullptr : shared(group->plan->at(sizes, reuse_memory));
+}
+
+std::shared_ptr<const SymbolicPlan> SymbolicPlans::told_at(const Sizes& sizes) {
+  const Group* const group = group_at(sizes);
+  return group == nullptr ? nullptr : group->plan;
+}
+
+std::shared_ptr<const ProgramNumbers> SymbolicPlans::numbers_of(const Sizes& sizes,
+                                                                const std::shared_ptr<const Plan>& made,
+                                                                const Bindings& bindings, bool reuse_memory) {
+  const Group* const group = group_at(sizes);
+  if (group == nullptr || !group->matched) return nullptr;
+  std::optional<ProgramNumbers> found =
+      ProgramNumbers::of(group->plan, *group->matched, sizes, made, bindings, reuse_memory);
+  return found ? std::make_shared<const ProgramNumbers>(*std::move(found)) : nullptr;
 }
 
 std::shared_ptr<const Plan> SymbolicPlans::open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,

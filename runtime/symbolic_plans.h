@@ -12,6 +12,7 @@
 #include "lowering/plan/symbolic_plan.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/matched_kernels.h"
+#include "runtime/program_numbers.h"
 #include "schedules/machine.h"
 
 namespace sylvite {
@@ -36,6 +37,12 @@ class SymbolicPlans {
   /// The same with open kernels of `menu` wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,
                                                     const Machine& machine);
+  /// What tells the plan at these sizes; nullptr where nothing does.
+  [[nodiscard]] std::shared_ptr<const SymbolicPlan> told_at(const Sizes& sizes);
+  /// The numbers of a program at these sizes, which has the plan `made` of `open_at`; nullptr where they are not all told.
+  [[nodiscard]] std::shared_ptr<const ProgramNumbers> numbers_of(const Sizes& sizes,
+                                                                 const std::shared_ptr<const Plan>& made,
+                                                                 const Bindings& bindings, bool reuse_memory);
 
  private:
   /// The least and the greatest of numbers.
@@ -47,7 +54,7 @@ class SymbolicPlans {
   struct Group {
     std::string decisions;
     std::vector<PlanSample> samples;
-    std::optional<SymbolicPlan> plan;
+    std::shared_ptr<const SymbolicPlan> plan;
     std::optional<MatchedKernels> matched;
     std::int64_t matched_with = -1;  ///< KernelMenu::generation
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure

@@ -101,13 +101,6 @@ class SymbolicPlan::Joiner {
   }
 
  private:
-  static std::vector<Dims> sizes_of(const std::vector<PlanSample>& samples) {
-    std::vector<Dims> sizes;
-    sizes.reserve(samples.size());
-    for (const PlanSample& sample : samples) sizes.push_back(sample.sizes);
-    return sizes;
-  }
-
   template <typename Get>
   Extent number(const Get& get) {
     std::vector<std::int64_t> values;
@@ -241,9 +234,8 @@ class SymbolicPlan::Joiner {
 /// Numbers for the symbols. Throws Error where they make no plan.
 class SymbolicPlan::Maker {
  public:
-  Maker(const SymbolicPlan& symbolic, const Dims& sizes) : symbolic_(symbolic) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) values_[symbolic.names_[i]] = sizes[i];
-  }
+  Maker(const SymbolicPlan& symbolic, const Dims& sizes)
+      : symbolic_(symbolic), values_(symbolic.named(sizes)) {}
 
   [[nodiscard]] bool decides_alike() const { return symbolic_.decisions_.hold_at(values_); }
 
@@ -267,7 +259,7 @@ class SymbolicPlan::Maker {
       if (const auto& same = symbolic_.weights_[i].same_as)
         plan.weights[i] = plan.weights[*same];
       else
-        set_weight(plan.weights[i], symbolic_.weights_[i]);
+        plan.weights[i] = symbolic_.weight_at(i, values_);
     place_buffers(plan, reuse_memory);
     verify(plan);
     return plan;
@@ -284,26 +276,6 @@ class SymbolicPlan::Maker {
     buffer.alias_offset = symbolic.alias_offset.at(values_);
     if (buffer.window)
       buffer.window = {symbolic.stride.at(values_), symbolic.phase.at(values_), symbolic.period.at(values_)};
-  }
-
-  [[nodiscard]] Dims at_sizes(const std::vector<Extent>& extents) const {
-    Dims numbers;
-    numbers.reserve(extents.size());
-    for (const Extent& extent : extents) numbers.push_back(extent.at(values_));
-    return numbers;
-  }
-
-  void set_weight(Tensor& weight, const SymbolicWeight& symbolic) const {
-    const Dims dims = at_sizes(symbolic.dims);
-    if (symbolic.table) {
-      weight = symbolic.table->at(values_).reshaped(dims);
-      return;
-    }
-    if (dims == weight.dims()) return;
-    if (checked_product(dims, "a weight") > weight.size())
-      throw UnsupportedError("a table of the model, {}, is longer at these sizes", weight.type().to_string());
-    const auto kept = std::make_shared<const Tensor>(weight);
-    weight = Tensor(weight.dtype(), dims, std::shared_ptr<const void>(kept, kept->data()), kept->data());
   }
 
   const SymbolicPlan& symbolic_;
@@ -325,6 +297,39 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory, const
 
 bool SymbolicPlan::decides_alike(const Dims& sizes) const {
   return Maker(*this, sizes).decides_alike();
+}
+
+SymbolValues SymbolicPlan::named(const Dims& sizes) const {
+  SymbolValues values;
+  for (std::size_t i = 0; i < sizes.size(); ++i) values[names_[i]] = sizes[i];
+  return values;
+}
+
+bool SymbolicPlan::is_table(std::size_t weight) const {
+  const SymbolicWeight& symbolic = weights_.at(weights_.at(weight).same_as.value_or(weight));
+  return symbolic.table || !std::ranges::all_of(symbolic.dims, &Extent::is_known);
+}
+
+Tensor SymbolicPlan::weight_at(std::size_t weight, const SymbolValues& sizes) const {
+  const std::size_t number = weights_.at(weight).same_as.value_or(weight);
+  const SymbolicWeight& symbolic = weights_[number];
+  Dims dims;
+  dims.reserve(symbolic.dims.size());
+  for (const Extent& extent : symbolic.dims) dims.push_back(extent.at(sizes));
+  if (symbolic.table) return symbolic.table->at(sizes).reshaped(dims);
+  const Tensor& longest = plan_.weights[number];
+  if (dims == longest.dims()) return longest;
+  if (checked_product(dims, "a weight") > longest.size())
+    throw UnsupportedError("a table of the model, {}, is longer at these sizes", longest.type().to_string());
+  const auto kept = std::make_shared<const Tensor>(longest);
+  return {longest.dtype(), dims, std::shared_ptr<const void>(kept, kept->data()), kept->data()};
+}
+
+std::vector<Dims> sizes_of(const std::vector<PlanSample>& samples) {
+  std::vector<Dims> sizes;
+  sizes.reserve(samples.size());
+  for (const PlanSample& sample : samples) sizes.push_back(sample.sizes);
+  return sizes;
 }
 
 void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit) {

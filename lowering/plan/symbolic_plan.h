@@ -22,6 +22,8 @@ struct PlanSample {
   SizeFacts facts = {};  ///< of its import
 };
 
+[[nodiscard]] std::vector<Dims> sizes_of(const std::vector<PlanSample>& samples);
+
 /// Kernel `number` of a symbolic plan at these sizes, where another than the plan's own is to run; else nullopt.
 using KernelAt = std::function<std::optional<Kernel>(std::size_t number, const SymbolValues& sizes)>;
 
@@ -44,6 +46,19 @@ class SymbolicPlan {
     return static_cast<std::size_t>(plan_.launches.at(launch).kernel);
   }
   [[nodiscard]] std::size_t kernel_count() const { return kernels_.size(); }
+  /// The plan with symbols in the types of its buffers and ports; its kernels, weights and places are those of the first sample.
+  [[nodiscard]] const Plan& with_symbols() const { return plan_; }
+  /// Where a buffer begins in the one that it is an alias of.
+  [[nodiscard]] const Extent& alias_offset(std::size_t buffer) const {
+    return buffers_.at(buffer).alias_offset;
+  }
+  /// Have all samples the same kernel?
+  [[nodiscard]] bool is_fixed(std::size_t kernel) const { return !kernels_.at(kernel).body; }
+  /// Is it another tensor at other sizes? See weight_at.
+  [[nodiscard]] bool is_table(std::size_t weight) const;
+  [[nodiscard]] Tensor weight_at(std::size_t weight, const SymbolValues& sizes) const;
+  /// Numbers by the names of symbols.
+  [[nodiscard]] SymbolValues named(const Dims& sizes) const;
   /// Would an import at these sizes decide as those of the samples did?
   [[nodiscard]] bool decides_alike(const Dims& sizes) const;
 

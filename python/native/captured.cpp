@@ -112,6 +112,14 @@ void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes&
   open.taken = std::make_shared<const std::vector<TakenParameter>>(taken);
   open.constants = constants_of(graph, parameters);
   open.model.made = std::make_shared<MadeWeights>();
+  open.alike.forget();
+}
+
+std::vector<TakenParameter> taken_of(const std::map<std::size_t, GivenParameter>& parameters) {
+  std::vector<TakenParameter> taken;
+  taken.reserve(parameters.size());
+  for (const auto& [number, given] : parameters) taken.push_back({number, given.data, given.version});
+  return taken;
 }
 
 /// Sizes of the graph as the model has them.
@@ -129,18 +137,25 @@ Sizes with_held(const OpenCapture& open, const Sizes& rest) {
   return sizes;
 }
 
-bool fits(const CapturedPorts& ports, const Plan& plan) {
-  const auto is_read = [](const CapturedRead& read, const Port& input) {
-    return read.dtype == input.type.dtype && read.stored == input.type.dims();
+bool fits(const CapturedPorts& ports, const std::vector<TensorType>& inputs,
+          const std::vector<TensorType>& results) {
+  const auto is_read = [](const CapturedRead& read, const TensorType& input) {
+    return read.dtype == input.dtype && read.stored == input.dims();
   };
   const auto is_returned = [&](const TorchOutput& output) {
     if (output.graph_output < 0) return true;
-    const TensorType& type = plan.outputs.at(static_cast<std::size_t>(output.graph_output)).type;
+    const TensorType& type = results.at(static_cast<std::size_t>(output.graph_output));
     return output.tensor.type.dtype == type.dtype &&
            output.tensor.type.element_count() == type.element_count();
   };
-  return std::ranges::equal(ports.reads, plan.inputs, is_read) &&
-         std::ranges::all_of(ports.outputs, is_returned);
+  return std::ranges::equal(ports.reads, inputs, is_read) && std::ranges::all_of(ports.outputs, is_returned);
+}
+
+std::vector<TensorType> types_of(const std::vector<Port>& ports) {
+  std::vector<TensorType> types;
+  types.reserve(ports.size());
+  for (const Port& port : ports) types.push_back(port.type);
+  return types;
 }
 
 /// What imports at other sizes tell, whose kernels are known; false where they do not.
@@ -148,7 +163,8 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, ChosenCapture& capture)
   std::optional<CapturedPorts> ports = open.ports.at(sizes);
   if (!ports) return false;
   std::optional<Imported> imported = bind_known_sizes(open.model, sizes);
-  if (!imported || !fits(*ports, *imported->plan)) return false;
+  if (!imported || !fits(*ports, types_of(imported->plan->inputs), types_of(imported->plan->outputs)))
+    return false;
   const auto& choices = open.known.choices;
   const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
   capture.chosen = std::ranges::all_of(imported->plan->kernels, is_chosen)
@@ -156,6 +172,7 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, ChosenCapture& capture)
                        : choose_candidates(*imported);
   capture.imported = *std::move(imported);
   capture.ports = *std::move(ports);
+  capture.is_told = true;
   return true;
 }
 
@@ -169,6 +186,21 @@ std::vector<bool> owned_outputs(const Program& program) {
                    places[i].kind == BufferKind::arena);  // what lies in the arena is copied by the run
   }
   return owns;
+}
+
+CapturedProgram captured_program(Built built, CapturedPorts ports, TakenParameters taken) {
+  CapturedProgram made{.built = std::move(built),
+                       .ports = std::move(ports),
+                       .given = {},
+                       .taken = std::move(taken),
+                       .lies = {},
+                       .owns = {},
+                       .device = {}};
+  made.given.resize(made.ports.reads.size());
+  made.lies = lies_of(made.ports.outputs);
+  made.owns = owned_outputs(made.built.program);
+  made.built.program.prepare();
+  return made;
 }
 
 }  // namespace
@@ -191,8 +223,7 @@ std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
 ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
                               const std::map<std::size_t, GivenParameter>& parameters,
                               const std::shared_ptr<const Setup>& setup, OpenCapture* open) {
-  std::vector<TakenParameter> taken;
-  for (const auto& [number, given] : parameters) taken.push_back({number, given.data, given.version});
+  std::vector<TakenParameter> taken = taken_of(parameters);
   ChosenCapture capture;
   if (open != nullptr) take_parameters(*open, graph, sizes, parameters, taken);
   capture.taken =
@@ -221,18 +252,37 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   return capture;
 }
 
+std::optional<CapturedProgram> borrow_captured(const std::map<std::size_t, GivenParameter>& parameters,
+                                               const Sizes& sizes, OpenCapture& open,
+                                               const Relatives& relatives) {
+  const bool is_open = open.model.plans != nullptr && !open.model.parsed.sizes.are_fixed();
+  if (!is_open || *open.taken != taken_of(parameters)) return std::nullopt;
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    if (open.held[i] && *open.held[i] != sizes[i]) return std::nullopt;
+  const Sizes rest = without_held(open, sizes);
+  std::optional<Built> built = open.alike.at(open.model, rest, relatives);
+  std::optional<CapturedPorts> ports = built ? open.ports.at(rest) : std::nullopt;
+  if (!ports) return std::nullopt;
+  const Bindings& bindings = built->program.bindings();
+  if (!fits(*ports, bindings.inputs, bindings.results)) return std::nullopt;
+  CapturedProgram made = captured_program(*std::move(built), *std::move(ports), open.taken);
+  made.is_borrowed = true;
+  return made;
+}
+
+bool may_have_better(CapturedProgram& program) {
+  return program.is_borrowed && ++program.runs > AlikePrograms::few_runs;
+}
+
+void note_captured(const ChosenCapture& capture, const CapturedProgram& program, OpenCapture& open) {
+  if (capture.is_told && open.taken == capture.taken)
+    open.alike.note(open.model, capture.imported.sizes, program.built);
+}
+
 CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
                                const std::stop_token& stop) {
-  CapturedProgram made{.built = build_program(capture.imported, capture.chosen, relatives, stop),
-                       .ports = capture.ports,
-                       .given = std::vector<Tensor>(capture.ports.reads.size()),
-                       .taken = capture.taken,
-                       .lies = lies_of(capture.ports.outputs),
-                       .owns = {},
-                       .device = {}};
-  made.owns = owned_outputs(made.built.program);
-  made.built.program.prepare();
-  return made;
+  return captured_program(build_program(capture.imported, capture.chosen, relatives, stop), capture.ports,
+                          capture.taken);
 }
 
 bool is_in_place(const CapturedRead& read, const dlpack::DlTensor& tensor, std::int32_t device_type) {

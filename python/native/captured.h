@@ -13,6 +13,7 @@
 #include "python/native/array.h"
 #include "python/native/captured_ports.h"
 #include "runtime/ahead.h"
+#include "runtime/alike_programs.h"
 #include "runtime/session.h"
 
 namespace sylvite::python {
@@ -66,6 +67,8 @@ struct CapturedProgram {
   std::vector<CapturedRead> lies;          ///< per output of the text: an input that lies as it does
   std::vector<bool> owns;                  ///< per output of the program: it is memory of its own
   std::vector<Overwrite> overwrites = {};  ///< what the graph writes that may be written in place, by output
+  bool is_borrowed = false;                ///< its kernels are the best at other sizes
+  int runs = 0;                            ///< while they are
   bool has_run = false;                    ///< what is wrong with its kernels is known
   DeviceState device = {};                 ///< of a program on a device
 };
@@ -83,6 +86,7 @@ struct ChosenCapture {
   Chosen chosen;
   CapturedPorts ports;
   TakenParameters taken;
+  bool is_told = false;  ///< by imports at other sizes
 };
 
 /// What sizes of a graph have in common where they are open.
@@ -90,6 +94,7 @@ struct OpenCapture {
   OpenModel model;                                       ///< without a file
   OpenPorts ports;                                       ///< as long as the plans
   KnownKernels known;                                    ///< what kernels of programs run
+  AlikePrograms alike;                                   ///< with the same parameters
   TakenParameters taken;                                 ///< whose values its plans have
   Constants constants;                                   ///< of its imports, which share them
   std::map<std::size_t, std::set<std::string>> extents;  ///< symbols in shapes of parameters, by input
@@ -106,6 +111,14 @@ struct OpenCapture {
                                             const std::shared_ptr<const Setup>& setup, OpenCapture* open);
 /// A number for each symbol, by name.
 [[nodiscard]] SymbolValues by_name(const CapturedGraph& graph, const Sizes& sizes);
+/// One at these sizes with the kernels of others; nullopt where there is none. Needs no GIL. `relatives` as for build_program.
+[[nodiscard]] std::optional<CapturedProgram> borrow_captured(
+    const std::map<std::size_t, GivenParameter>& parameters, const Sizes& sizes, OpenCapture& open,
+    const Relatives& relatives);
+/// Before a run: has it run so often with the kernels of others that finding its own is worth it?
+[[nodiscard]] bool may_have_better(CapturedProgram& program);
+/// Of a program that is built: others may have its kernels.
+void note_captured(const ChosenCapture& capture, const CapturedProgram& program, OpenCapture& open);
 /// `relatives` and `stop` as for build_program.
 [[nodiscard]] CapturedProgram build_captured(const ChosenCapture& capture, const Relatives& relatives,
                                              const std::stop_token& stop = {});

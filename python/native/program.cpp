@@ -216,8 +216,12 @@ std::unique_ptr<CapturedProgram> take_made(Captured& captured, const Sizes& size
 
 /// nullptr where a thread has begun to make it.
 std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Sizes& sizes,
-                                                  const std::vector<PyObject*>& items) {
+                                                  const std::vector<PyObject*>& items, bool may_borrow) {
   const std::map<std::size_t, GivenParameter> constants = constant_parameters(captured, items);
+  if (captured.open && may_borrow)
+    if (auto found = borrow_captured(constants, sizes, *captured.open,
+                                     up_to_date(captured, items, /*take_turns=*/true)))
+      return std::make_unique<CapturedProgram>(*std::move(found));
   auto capture = std::make_shared<ChosenCapture>();
   bool waits = true;
   {
@@ -234,7 +238,9 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
     return nullptr;
   }
   const WithoutGil others_run;
-  return std::make_unique<CapturedProgram>(build_captured(*capture, relatives));
+  auto made = std::make_unique<CapturedProgram>(build_captured(*capture, relatives));
+  if (captured.open) note_captured(*capture, *made, *captured.open);
+  return made;
 }
 
 bool lie_alike(const CapturedRead& one, const CapturedRead& other) {
@@ -269,13 +275,16 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
                              bool stays) {
   const auto found = captured.programs.find(sizes);
   const bool is_making = captured.making.contains(sizes);
-  if (!is_making && found != captured.programs.end() && parameters_hold(captured, *found->second, items))
+  const bool has_better = found != captured.programs.end() && may_have_better(*found->second);
+  if (!is_making && found != captured.programs.end() && !has_better &&
+      parameters_hold(captured, *found->second, items))
     return found->second.get();
   if (stays) return nullptr;
   std::unique_ptr<CapturedProgram> made =
-      is_making ? take_made(captured, sizes) : make_program_for(captured, sizes, items);
+      is_making ? take_made(captured, sizes) : make_program_for(captured, sizes, items, !has_better);
   if (made == nullptr) return nullptr;
-  if (captured.open) captured.open->known.note_new(made->built.program.plan(), made->built.choices);
+  if (captured.open && !made->is_borrowed)
+    captured.open->known.note_new(made->built.program.plan(), *made->built.choices);
   made->overwrites = overwrites_of(captured, *made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;

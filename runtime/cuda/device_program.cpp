@@ -61,7 +61,7 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceS
       shared_(std::move(shared)),
       use_graph_(use_graph),
       streams_(streams),
-      weights_(std::make_shared<const DeviceWeights>(bindings.weights, relatives)),
+      weights_(std::make_shared<const DeviceWeights>(*bindings.weights, relatives)),
       maker_(shared_.modules) {
   regions_.weights = weights_->addresses();
   if (shared_.states->size() > 0) regions_.states = shared_.states->device_address();

@@ -71,7 +71,7 @@ std::string with_header(const std::string& weights, const std::string& id) {
 
 WeightPlaces places_of(const Built& built, WeightsFile& weights) {
   WeightPlaces places;
-  const PackedWeights& packed = built.program.bindings().weights;
+  const PackedWeights& packed = *built.program.bindings().weights;
   for (std::size_t slot = 0; slot < packed.size(); ++slot)
     places.slots.push_back(weights.add(packed.at(slot)));
   const Plan* plan = &built.program.plan();
@@ -119,7 +119,7 @@ Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& mo
                      {"halide_runtime.o", embedded::halide_runtime}};
   std::set<std::string> known;
   for (const Built* built : programs)
-    for (const Choice& choice : built->choices)
+    for (const Choice& choice : *built->choices)
       if (known.insert(choice.symbol).second)
         sources.objects.emplace_back(choice.symbol + ".o", choice.object);
   return sources;

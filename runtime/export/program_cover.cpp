@@ -23,15 +23,15 @@ constexpr std::size_t most_programs = 64;
 
 std::vector<std::string> symbols_of(const Built& built) {
   std::vector<std::string> symbols;
-  symbols.reserve(built.choices.size());
-  for (const Choice& choice : built.choices) symbols.push_back(choice.symbol);
+  symbols.reserve(built.choices->size());
+  for (const Choice& choice : *built.choices) symbols.push_back(choice.symbol);
   return symbols;
 }
 
 std::vector<Candidate> candidates_of(const Built& built) {
   std::vector<Candidate> candidates;
-  candidates.reserve(built.choices.size());
-  for (const Choice& choice : built.choices) candidates.push_back(choice.candidate);
+  candidates.reserve(built.choices->size());
+  for (const Choice& choice : *built.choices) candidates.push_back(choice.candidate);
   return candidates;
 }
 
@@ -180,7 +180,7 @@ class BoxCover {
   void add_tables(const Built& built, ExtentFit& fit, WeightPlaces& places) const {
     const Plan& greatest = *plans_.at(grid_.greatest());
     std::map<std::int32_t, Extent> known;
-    const PackedWeights& packed = built.program.bindings().weights;
+    const PackedWeights& packed = *built.program.bindings().weights;
     for (std::size_t slot = 0; slot < packed.size(); ++slot) {
       const std::int32_t weight = packed.weight_of(slot);
       std::vector<Tensor> samples;

@@ -17,10 +17,11 @@
 namespace sylvite::fuzz {
 namespace {
 
-constexpr int combinations = 5;
+constexpr int few_combinations = 5;
+constexpr int many_combinations = 40;  // enough to know of most what they are, without an import
 
 /// The model's own sizes, then others: near ones, multiples and one.
-std::vector<NamedSizes> drawn_sizes(const OpenCase& open, std::mt19937& random) {
+std::vector<NamedSizes> drawn_sizes(const OpenCase& open, int combinations, std::mt19937& random) {
   std::vector<NamedSizes> result = {open.original};
   while (static_cast<int>(result.size()) < combinations) {
     NamedSizes sizes = open.original;
@@ -42,9 +43,9 @@ struct OpenRun {
   CompileOptions options;
 };
 
-OpenRun make_run(OpenCase open, const EngineOptions& options, std::mt19937& random) {
+OpenRun make_run(OpenCase open, const EngineOptions& options, int combinations, std::mt19937& random) {
   OpenRun run{std::move(open), fmt::format("{}/open_{}.onnx", options.cache_folder, ::getpid()), {}, {}};
-  run.sizes = drawn_sizes(run.open, random);
+  run.sizes = drawn_sizes(run.open, combinations, random);
   for (const auto& [name, size] : run.open.original)
     run.options.import.dims[name] = SizeRange(1, 4 * size + 8, {size});
   run.options.mode = "default";
@@ -81,11 +82,12 @@ std::string compare(const OpenRun& run, const Answers& answers, EngineNotes& not
 }
 
 std::string check(const ModelCase& test, const EngineOptions& options, EngineNotes& notes,
-                  const std::function<Answers(const OpenRun&)>& make_answers) {
+                  const std::function<Answers(const OpenRun&)>& make_answers,
+                  int combinations = few_combinations) {
   std::mt19937 random(options.seed);
   std::optional<OpenCase> open = with_open_sizes(test, random);
   if (!open) return "";
-  const OpenRun run = make_run(std::move(*open), options, random);
+  const OpenRun run = make_run(std::move(*open), options, combinations, random);
   const std::string text = compare(run, make_answers(run), notes);
   std::error_code ignored;
   std::filesystem::remove(run.path, ignored);
@@ -125,12 +127,19 @@ std::string check_programs(const ModelCase& test, const EngineOptions& options, 
   return check(test, options, notes, [](const OpenRun& run) { return programs_of(run, "cpu"); });
 }
 
+std::string check_many(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
+  return check(
+      test, options, notes, [](const OpenRun& run) { return programs_of(run, "cpu"); }, many_combinations);
+}
+
 std::string check_cuda(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
   return check(test, options, notes, [](const OpenRun& run) { return programs_of(run, "cuda"); });
 }
 
-constexpr SizeCheck checks[] = {
-    {"size-plans", check_plans}, {"sizes", check_programs}, {"cuda-sizes", check_cuda}};
+constexpr SizeCheck checks[] = {{"size-plans", check_plans},
+                                {"sizes", check_programs},
+                                {"many-sizes", check_many},
+                                {"cuda-sizes", check_cuda}};
 
 }  // namespace
 

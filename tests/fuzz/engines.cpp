@@ -60,7 +60,7 @@ std::vector<Tensor> run_mode(const Graph& graph, const std::vector<Tensor>& inpu
   Built built = build_program(imported, choose_candidates(imported));
   if (!built.report.warnings.empty()) throw InternalError("warning: {}", built.report.warnings.front());
   notes.trials += built.report.trials;
-  for (const Choice& choice : built.choices) notes.text += choice.candidate.to_string();
+  for (const Choice& choice : *built.choices) notes.text += choice.candidate.to_string();
   return run_twice(built.program, inputs);
 }
 
@@ -122,12 +122,12 @@ std::vector<Tensor> run_open(const Graph& graph, const std::vector<Tensor>& inpu
   imported.plan = menu.apply(imported.plan, imported.setup->machine);
   Built built = build_program(imported, choose_candidates(imported));
   if (!built.report.warnings.empty()) throw InternalError("warning: {}", built.report.warnings.front());
-  for (std::size_t i = 0; i < built.choices.size(); ++i) {
+  for (std::size_t i = 0; i < built.choices->size(); ++i) {
     const Kernel& kernel = imported.plan->kernels[i];
     if (!kernel.open) continue;
     ++notes.trials;
     notes.text += fmt::format("{}at {}\n{}\n", kernel.text, fmt::join(kernel.sizes, ", "),
-                              built.choices[i].candidate.to_string());
+                              built.choices->at(i).candidate.to_string());
   }
   return run_twice(built.program, inputs);
 }

@@ -41,7 +41,7 @@ int run_layer(DType dtype, const std::string& precision, double most_error) {
     options.set["runtime.cuda_graph"] = graph;
     Built built = build_graph(small_layer(dtype), options);
     templates = 0;
-    for (const Choice& choice : built.choices) templates += choice.candidate.form.name.starts_with("cuda_");
+    for (const Choice& choice : *built.choices) templates += choice.candidate.form.name.starts_with("cuda_");
     const Tensor x = sample_tensor(dtype, {96, 128}, 9);
     const Tensor wanted = interpret(small_layer(dtype), {x}).at(0);
     for (int run = 0; run < 2; ++run) EXPECT_LT(error_of(built.program.run({x}).at(0), wanted), most_error);

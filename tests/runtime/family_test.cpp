@@ -17,63 +17,13 @@
 #include "runtime/equal_weights.h"
 #include "sylvite/graph_text.h"
 #include "tests/frontend/onnx/onnx_model.h"
+#include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
 
 namespace sylvite {
 namespace {
 
 using testing::HasSubstr;
-constexpr std::int64_t width = 64;
-
-void add_open_input(onnx::GraphProto& graph, const std::string& name, std::int64_t last) {
-  add_input(graph, name, {});
-  auto& shape =
-      *graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
-  shape.add_dim()->set_dim_param("batch");
-  shape.add_dim()->set_dim_param("sequence");
-  if (last > 0) shape.add_dim()->set_dim_value(last);
-}
-
-/// A layer of attention over x[batch,sequence,64] plus mask[batch,sequence], with two large weights, that reads shapes
-/// off its inputs.
-std::string attention_model() {
-  onnx::ModelProto model = empty_model(18);
-  onnx::GraphProto& graph = *model.mutable_graph();
-  add_open_input(graph, "x", width);
-  add_open_input(graph, "mask", 0);
-  add_output(graph, "y");
-  std::vector<float> values(static_cast<std::size_t>(width * 8 * width));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = 0.1F * static_cast<float>(std::sin(0.3 * static_cast<double>(i)));
-  add_floats(graph, "w1", {width, 8 * width}, values);
-  add_floats(graph, "w2", {8 * width, width}, values);
-  add_integers(graph, "zero", {0});
-  add_integers(graph, "one", {1});
-  add_integers(graph, "two", {2});
-  add_node(graph, "MatMul", {"x", "w1"}, {"wide"});
-  add_node(graph, "Relu", {"wide"}, {"active"});
-  add_node(graph, "MatMul", {"active", "w2"}, {"narrow"});
-  add_node(graph, "Transpose", {"narrow"}, {"keys"});
-  set_integers(*graph.mutable_node(graph.node_size() - 1), "perm", {0, 2, 1});
-  add_node(graph, "MatMul", {"x", "keys"}, {"scores"});
-  add_node(graph, "Unsqueeze", {"mask", "one"}, {"row"});
-  add_node(graph, "Add", {"scores", "row"}, {"masked"});
-  add_node(graph, "Softmax", {"masked"}, {"weights"});
-  add_node(graph, "MatMul", {"weights", "narrow"}, {"mixed"});
-  add_node(graph, "Shape", {"x"}, {"shape"});
-  add_node(graph, "Gather", {"shape", "zero"}, {"batch_size"});
-  add_node(graph, "Gather", {"shape", "one"}, {"length"});
-  add_integers(graph, "rest", {8, 8});
-  set_integer(add_node(graph, "Concat", {"batch_size", "length", "rest"}, {"heads"}), "axis", 0);
-  add_node(graph, "Reshape", {"mixed", "heads"}, {"y"});
-  return model.SerializeAsString();
-}
-
-std::vector<Tensor> inputs_at(std::int64_t batch, std::int64_t sequence) {
-  return {sample_tensor(DType::f32, {batch, sequence, width}),
-          sample_tensor(DType::f32, {batch, sequence}, 1)};
-}
-
 class FamilyTest : public testing::Test {
  protected:
   void SetUp() override { write_file(path_, attention_model()); }
@@ -88,7 +38,7 @@ class FamilyTest : public testing::Test {
   void expect_right(CompiledModel& model, std::int64_t batch, std::int64_t sequence) const {
     ImportOptions options;
     options.dims = {{"batch", batch}, {"sequence", sequence}};
-    const std::vector<Tensor> inputs = inputs_at(batch, sequence);
+    const std::vector<Tensor> inputs = attention_inputs(batch, sequence);
     expect_near(model.run(inputs).at(0), interpret(import_onnx(path_, options), inputs).at(0));
   }
   static std::string refusal(CompiledModel& model, const std::vector<Tensor>& inputs) {
@@ -108,12 +58,12 @@ TEST_F(FamilyTest, SizesHaveTheWeightsThatPassesMade) {
   // Gemm reads its weight transposed, and of two products of one value the weights lie side by side.
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_open_input(graph, "x", width);
+  add_open_input(graph, "x", attention_width);
   add_output(graph, "y");
-  std::vector<float> values(static_cast<std::size_t>(width * width), 0.25F);
+  std::vector<float> values(static_cast<std::size_t>(attention_width * attention_width), 0.25F);
   for (const char* name : {"w1", "w2"}) {
     values[0] += 1;
-    add_floats(graph, name, {width, width}, values);
+    add_floats(graph, name, {attention_width, attention_width}, values);
   }
   add_node(graph, "Transpose", {"w1"}, {"turned"});
   set_integers(*graph.mutable_node(graph.node_size() - 1), "perm", {1, 0});
@@ -203,7 +153,7 @@ TEST_F(FamilyTest, SizesThatRunOftenGetKernelsForThemAlone) {
     model.wait();
     const int compiled = model.report().compiled;
     const double enough = steady_seconds() + 1.5 * std::max(1.0, model.report().compile_seconds);
-    const std::vector<Tensor> inputs = inputs_at(3, 17);
+    const std::vector<Tensor> inputs = attention_inputs(3, 17);
     while (steady_seconds() < enough) (void)model.run(inputs);
     model.wait();
     EXPECT_EQ(model.report().specialized, expected);
@@ -242,7 +192,7 @@ TEST_F(FamilyTest, RunsAtAnySizeAreEvaluatedUntilProgramsAreReady) {
   EXPECT_THROW((void)model.output_types(), UnsupportedError);
   for (const auto& [batch, sequence] : {std::pair(1, 16), {2, 7}, {8, 64}, {3, 9}, {4, 4}, {2, 7}, {1, 5}})
     expect_right(model, batch, sequence);
-  EXPECT_THAT(refusal(model, inputs_at(9, 16)), HasSubstr("batch"));
+  EXPECT_THAT(refusal(model, attention_inputs(9, 16)), HasSubstr("batch"));
   model.wait();
   EXPECT_EQ(model.report().programs, 2);
   EXPECT_GT(model.report().first_answer_seconds, 0);
@@ -273,11 +223,11 @@ TEST_F(FamilyTest, RunsAtNewSizesDoNotWaitForKernels) {
 }
 
 TEST_F(FamilyTest, SharesWeightsAndMemoryOfIntermediateValues) {
-  constexpr std::int64_t weight_bytes = 2 * width * 8 * width * 4;
+  constexpr std::int64_t weight_bytes = 2 * attention_width * 8 * attention_width * 4;
   for (const char* precision : {"f32", "int8-dynamic"}) {
     CompiledModel model = compiled("batch=1..8,sequence=1..64@64", {{"compile.precision", precision}});
     const std::int64_t alone = model.report().peak_bytes;
-    for (int batch = 1; batch <= 8; ++batch) (void)model.run(inputs_at(batch, 8));
+    for (int batch = 1; batch <= 8; ++batch) (void)model.run(attention_inputs(batch, 8));
     EXPECT_EQ(model.report().programs, 9);
     EXPECT_LT(model.report().peak_bytes, alone + weight_bytes) << precision;
   }
@@ -285,14 +235,14 @@ TEST_F(FamilyTest, SharesWeightsAndMemoryOfIntermediateValues) {
 
 TEST_F(FamilyTest, RefusesSizesThatDoNotFit) {
   CompiledModel model = compiled("batch=1..4,sequence=8..64%8@16");
-  EXPECT_EQ(refusal(model, inputs_at(5, 16)),
+  EXPECT_EQ(refusal(model, attention_inputs(5, 16)),
             "input 0 'x': dimension 0 (batch) is 5; it may be 1 to 4 (see --dims)");
-  EXPECT_EQ(refusal(model, inputs_at(1, 17)),
+  EXPECT_EQ(refusal(model, attention_inputs(1, 17)),
             "input 0 'x': dimension 1 (sequence) is 17; it may be 8 to 64 in steps of 8 (see --dims)");
-  EXPECT_EQ(refusal(model, {inputs_at(1, 16)[0], inputs_at(1, 24)[1]}),
+  EXPECT_EQ(refusal(model, {attention_inputs(1, 16)[0], attention_inputs(1, 24)[1]}),
             "input 1 'mask': dimension 1 (sequence) is 24, but it is 16 in 'x'");
-  EXPECT_EQ(refusal(model, {inputs_at(1, 16)[0]}), "1 inputs given, the model takes 2");
-  EXPECT_EQ(refusal(model, {inputs_at(2, 16)[0], sample_tensor(DType::i64, {2, 16})}),
+  EXPECT_EQ(refusal(model, {attention_inputs(1, 16)[0]}), "1 inputs given, the model takes 2");
+  EXPECT_EQ(refusal(model, {attention_inputs(2, 16)[0], sample_tensor(DType::i64, {2, 16})}),
             "input 1 'mask': got i64[2,16], expected f32[batch,sequence]");
   EXPECT_EQ(model.report().programs, 1);
   expect_right(model, 1, 16);
@@ -306,7 +256,7 @@ TEST_F(FamilyTest, TypesAreKnownWhereSizesAreFixed) {
   CompiledModel fixed = compiled("batch=2,sequence=8");
   EXPECT_EQ(fixed.input_types().at(1).dims(), (Dims{2, 8}));
   expect_right(fixed, 2, 8);
-  EXPECT_THAT(refusal(fixed, inputs_at(3, 8)), HasSubstr("got f32[3,8,64], expected f32[2,8,64]"));
+  EXPECT_THAT(refusal(fixed, attention_inputs(3, 8)), HasSubstr("got f32[3,8,64], expected f32[2,8,64]"));
 }
 
 void expect_same_kernels(const Plan& known, const Plan& imported) {

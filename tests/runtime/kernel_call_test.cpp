@@ -31,7 +31,7 @@ TEST(KernelCall, NotesALaunchAsItWasCompiled) {
   ObjectLoader loader;
   RunContext context(1);
   cuda::LaunchRecorder recorder;
-  KernelCall call(load_kernel(loader, to_bytes(sample_object()), "unused", true), context);
+  KernelCall call(load_kernel(loader, to_bytes(sample_object()), "unused", true), context, 2);
   const std::uint64_t words[] = {cuda::encode_address({cuda::Region::input, 0, 0}),
                                  cuda::encode_address({cuda::Region::output, 0, 0})};
   for (const std::uint64_t word : words) call.add_argument(DType::f32, {4, 8}).device = word;
@@ -69,7 +69,7 @@ TEST(KernelCall, ReadsNothingOfTheDeviceOnTheHost) {
   ObjectLoader loader;
   RunContext context(1);
   cuda::LaunchRecorder recorder;
-  KernelCall call(load_kernel(loader, object, symbol_name(kernel, candidate, machine.target), true), context);
+  KernelCall call(load_kernel(loader, object, symbol_name(kernel, candidate, machine.target), true), context, 4);
   std::uint32_t number = 0;
   for (const ValueId id :
        {kernel.body.inputs[0], kernel.body.inputs[1], kernel.body.inputs[2], kernel.body.outputs[0]}) {

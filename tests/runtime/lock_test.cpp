@@ -62,8 +62,8 @@ TEST_F(LockTest, DecidesWhatRuns) {
   freeze();
   const Imported model = load(graph_of(Op::exp));
   const Built built = build_program(model, choose_candidates(model));
-  EXPECT_EQ(built.choices.at(0).source, Source::lock);
-  EXPECT_EQ(built.choices.at(0).candidate, reference_candidate(model.plan->kernels.at(0)));
+  EXPECT_EQ(built.choices->at(0).source, Source::lock);
+  EXPECT_EQ(built.choices->at(0).candidate, reference_candidate(model.plan->kernels.at(0)));
 }
 
 /// Winners are neither read nor stored, and nothing is measured.

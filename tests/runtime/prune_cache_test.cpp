@@ -74,7 +74,7 @@ TEST_F(PruneCache, ASessionKeepsToTheLimit) {
     options.set["cache.limit"] = limit;
     Graph graph;
     graph.outputs = {graph.add(Op::exp, {graph.add_input("x", make_type(DType::f32, {4, 24}))})};
-    return build_graph(std::move(graph), options).choices.front().symbol;
+    return build_graph(std::move(graph), options).choices->front().symbol;
   };
   const std::string symbol = compile_within("none");
   EXPECT_THAT(left(), testing::IsSupersetOf({"old", "middle", "young"}));

@@ -206,7 +206,7 @@ TEST(SessionTest, ACandidateThatDoesNotCompileIsReplaced) {
   chosen.choices[0].candidate.schedule.decisions.push_back({"no_such_stage", -1, "unroll", {"d0"}});
   chosen.choices[0].source = Source::database;
   Built built = build_program(imported, chosen);
-  EXPECT_EQ(built.choices[0].source, Source::heuristic);
+  EXPECT_EQ(built.choices->at(0).source, Source::heuristic);
   EXPECT_THAT(built.report.warnings, Contains(HasSubstr("does not compile")));
   expect_right_results(built);
 }

@@ -145,7 +145,7 @@ TEST_F(CudaExport, LinksWithoutCuda) {
   model.id = "0123456789abcdef";
   model.plan = &program_.plan();
   model.bindings = &program_.bindings();
-  for (std::size_t slot = 0; slot < model.bindings->weights.size(); ++slot)
+  for (std::size_t slot = 0; slot < model.bindings->weights->size(); ++slot)
     model.slot_offsets.push_back(static_cast<std::int64_t>(slot) * 65536);
   model.output_weight_offsets = {-1, -1, -1, 0};
   std::vector<std::string> warnings;

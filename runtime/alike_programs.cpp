@@ -1,0 +1,107 @@
+#include "runtime/alike_programs.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "base/clock.h"
+#include "runtime/kernel_menu.h"
+#include "runtime/program_code.h"
+#include "runtime/program_numbers.h"
+#include "runtime/symbolic_plans.h"
+
+namespace sylvite {
+namespace {
+
+constexpr std::size_t most_forms = 64;
+constexpr std::size_t most_sizes = 64;  // of a form
+
+/// Which of two schedules is the better one seldom changes within a factor of two. Beyond it: infinite.
+double distance(const Sizes& one, const Sizes& other) {
+  double sum = 0;
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    const double apart =
+        std::abs(std::log2(static_cast<double>(one[i] + 1) / static_cast<double>(other[i] + 1)));
+    if (apart > 1) return std::numeric_limits<double>::infinity();
+    sum += apart;
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool have_kernels_alike(const Plan& one, const Plan& other) {
+  const auto text_in = [](const Plan& plan) {
+    return [&plan](const Launch& launch) -> const std::string& {
+      return plan.kernels.at(static_cast<std::size_t>(launch.kernel)).text;
+    };
+  };
+  return std::ranges::equal(one.launches, other.launches, {}, text_in(one), text_in(other));
+}
+
+void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built& built) {
+  if (model.setup->machine.gpu) return;
+  std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
+  const auto is_alike = [&](const Form& form) {
+    return form.told_by == told_by && have_kernels_alike(*form.code->plan, built.program.plan_alike());
+  };
+  if (const auto known = std::ranges::find_if(forms_, is_alike); known != forms_.end()) {
+    if (known->best_at.size() == most_sizes) known->best_at.erase(known->best_at.begin());
+    known->best_at.push_back(sizes);
+    return;
+  }
+  const std::shared_ptr<const ProgramCode>& code = built.program.code();
+  auto numbers = model.plans->numbers_of(sizes, code->plan, built.program.bindings(),
+                                         model.setup->config.lowering_reuse_memory);
+  if (numbers == nullptr) return;
+  if (forms_.size() == most_forms) forms_.erase(forms_.begin());
+  forms_.push_back({std::move(told_by),
+                    model.menu->generation(),
+                    code,
+                    std::move(numbers),
+                    built.choices,
+                    built.report.kernels,
+                    {sizes}});
+}
+
+std::optional<Built> AlikePrograms::at(const OpenModel& model, const Sizes& sizes,
+                                       const Relatives& relatives) {
+  if (forms_.empty() || relatives.programs.empty()) return std::nullopt;
+  const double start = steady_seconds();
+  const std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
+  if (told_by == nullptr) return std::nullopt;
+  for (const Form* form : near(sizes, told_by, model.menu->generation())) {
+    std::optional<Bindings> bindings = form->numbers->at(sizes);
+    if (!bindings) continue;
+    Program program(
+        form->code, *std::move(bindings),
+        [numbers = form->numbers, sizes] { return numbers->plan_at(sizes); }, relatives);
+    CompileReport report;
+    report.kernels = form->launches;
+    report.unique_kernels = static_cast<int>(form->code->plan->kernels.size());
+    report.loaded_from_cache = report.unique_kernels;
+    report.ready_seconds = steady_seconds() - start;
+    return Built{model.setup, nullptr, std::nullopt, form->choices, std::move(program), std::move(report)};
+  }
+  return std::nullopt;
+}
+
+/// The nearest first.
+std::vector<const AlikePrograms::Form*> AlikePrograms::near(
+    const Sizes& sizes, const std::shared_ptr<const SymbolicPlan>& told_by, std::int64_t generation) const {
+  std::vector<std::pair<double, const Form*>> found;
+  for (const Form& form : forms_) {
+    if (form.told_by != told_by || form.generation != generation) continue;
+    double least = std::numeric_limits<double>::infinity();
+    for (const Sizes& each : form.best_at) least = std::min(least, distance(each, sizes));
+    if (std::isfinite(least)) found.emplace_back(least, &form);
+  }
+  std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
+  std::vector<const Form*> forms;
+  forms.reserve(found.size());
+  for (const auto& [apart, form] : found) forms.push_back(form);
+  return forms;
+}
+
+}  // namespace sylvite

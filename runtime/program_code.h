@@ -1,0 +1,33 @@
+#pragma once
+// What programs that differ in sizes alone have in common: one plan's kernels, loaded, and how they are called.
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "lowering/plan/plan.h"
+#include "runtime/kernel_call.h"
+#include "runtime/launch_order.h"
+#include "runtime/loaded_kernels.h"
+#include "runtime/program.h"
+
+namespace sylvite {
+
+/// Const once it is made; safe to share between threads.
+struct ProgramCode {
+  std::shared_ptr<const Plan> plan;  ///< at the sizes of the first
+  ProgramOptions options;
+  std::vector<LoadedKernel> kernels;  ///< per kernel of the plan
+  std::vector<bool> once;             ///< likewise: see writes_once
+  std::optional<LaunchOrder> order;
+  std::shared_ptr<LoadedCode> loaded;  ///< also of other relatives
+};
+
+/// `kernels[i]` implements plan->kernels[i]. Throws IoError when an object does not load.
+[[nodiscard]] std::shared_ptr<const ProgramCode> load_code(std::shared_ptr<const Plan> plan,
+                                                           const std::vector<CompiledKernel>& kernels,
+                                                           const ProgramOptions& options,
+                                                           std::shared_ptr<LoadedCode> loaded);
+[[nodiscard]] std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels);
+
+}  // namespace sylvite

@@ -1,0 +1,100 @@
+#include "runtime/alike_programs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.h"
+#include "frontend/graph/interpreter.h"
+#include "frontend/onnx/importer.h"
+#include "runtime/build.h"
+#include "runtime/family.h"
+#include "runtime/kernel_menu.h"
+#include "tests/runtime/attention_model.h"
+#include "tests/runtime/test_session.h"
+
+namespace sylvite {
+namespace {
+
+class AlikeProgramsTest : public testing::Test {
+ protected:
+  void SetUp() override { write_file(path_, attention_model()); }
+
+  [[nodiscard]] OpenModel open() const {
+    CompileOptions options = test_options(folder_.path());
+    options.set["import.dims"] = "batch=1..8,sequence=1..64@24";
+    return open_model(path_, make_setup(options));
+  }
+  [[nodiscard]] static Built built_at(const OpenModel& model, const Sizes& sizes) {
+    const std::optional<Imported> imported = bind_known_sizes(model, sizes);
+    EXPECT_TRUE(imported);
+    return build_program(*imported, choose_known(*imported));
+  }
+  void expect_right(Built& built, const Sizes& sizes) const {
+    ImportOptions options;
+    options.dims = {{"batch", sizes[0]}, {"sequence", sizes[1]}};
+    const std::vector<Tensor> inputs = attention_inputs(sizes[0], sizes[1]);
+    expect_near(run_tensors(built, inputs).at(0), interpret(import_onnx(path_, options), inputs).at(0));
+  }
+  static void expect_bound_alike(const Bindings& one, const Bindings& other) {
+    ASSERT_EQ(one.launches.size(), other.launches.size());
+    for (std::size_t i = 0; i < one.launches.size(); ++i) {
+      EXPECT_EQ(one.launches[i].sizes, other.launches[i].sizes) << i;
+      ASSERT_EQ(one.launches[i].arguments.size(), other.launches[i].arguments.size());
+      for (std::size_t k = 0; k < one.launches[i].arguments.size(); ++k) {
+        EXPECT_EQ(one.launches[i].arguments[k].stored, other.launches[i].arguments[k].stored)
+            << i << " " << k;
+        EXPECT_EQ(one.launches[i].arguments[k].place, other.launches[i].arguments[k].place) << i << " " << k;
+      }
+    }
+    EXPECT_EQ(one.arena_bytes, other.arena_bytes);
+    EXPECT_EQ(one.inputs, other.inputs);
+    EXPECT_EQ(one.results, other.results);
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/attention.onnx";
+};
+
+TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
+  const OpenModel model = open();
+  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
+    (void)bind_sizes(model, sizes);
+  AlikePrograms alike;
+  const Built first = built_at(model, {4, 32});
+  const Relatives relatives{{&first.program}, true};
+  EXPECT_FALSE(alike.at(model, {5, 33}, relatives)) << "nothing is known";
+  alike.note(model, {4, 32}, first);
+  int compared = 0;
+  for (const Sizes& sizes : {Sizes{4, 33}, {2, 61}, {8, 16}, {5, 40}, {4, 32}}) {
+    std::optional<Built> borrowed = alike.at(model, sizes, relatives);
+    ASSERT_TRUE(borrowed) << sizes[0] << " " << sizes[1];
+    const Built own = built_at(model, sizes);
+    if (!have_kernels_alike(own.program.plan(), first.program.plan())) continue;
+    ++compared;
+    expect_bound_alike(borrowed->program.bindings(), own.program.bindings());
+    EXPECT_EQ(plan_text(borrowed->program.plan()), plan_text(own.program.plan()));
+    EXPECT_EQ(borrowed->choices, first.choices);
+    EXPECT_EQ(borrowed->report.kernels, own.report.kernels);
+    expect_right(*borrowed, sizes);
+  }
+  EXPECT_GE(compared, 3);
+}
+
+TEST_F(AlikeProgramsTest, AreNoneWhereKernelsDoNotServe) {
+  const OpenModel model = open();
+  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
+    (void)bind_sizes(model, sizes);
+  AlikePrograms alike;
+  const Built first = built_at(model, {2, 17});
+  const Relatives relatives{{&first.program}, true};
+  alike.note(model, {2, 17}, first);
+  EXPECT_TRUE(alike.at(model, {2, 18}, relatives));
+  EXPECT_FALSE(alike.at(model, {1, 17}, relatives)) << "a batch of one has kernels of its own";
+  EXPECT_FALSE(alike.at(model, {8, 17}, relatives)) << "too far from sizes whose kernels were compared";
+  EXPECT_FALSE(alike.at(model, {2, 18}, {})) << "states and weights are those of others";
+  alike.forget();
+  EXPECT_FALSE(alike.at(model, {2, 18}, relatives));
+}
+
+}  // namespace
+}  // namespace sylvite
