@@ -3,6 +3,8 @@
 // v has the filters of six groups each, with zeros where a group reads no channel of its neighbours. A filter that is no weight
 // cannot be packed so ahead, and tensor cores take these products as they take any. Its gradient is made of theirs. Wide groups stay
 // where a template takes them: filters that each image has for itself are groups as wide as images.
+// Before: y = conv(x, W)   x [64, 60, 28, 28], of 15 groups: no number of four channels that divides them makes a unit
+// After:  y = conv(x, V)   of one group, whose filter V has zeros where a group reads no channel of the others
 
 #include "lowering/passes/join_groups.h"
 
@@ -11,6 +13,8 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/images.h"
+#include "lowering/plan/grouped_filter.h"
+#include "lowering/plan/joined_groups.h"
 #include "lowering/plan/kernel.h"
 
 namespace sylvite {
@@ -133,12 +137,31 @@ bool has_template(const Graph& graph, const Node& node, const LoweringOptions& o
   return options.refuse_template(make_kernel(body, std::move(is_weight))).empty();
 }
 
+/// Of a constant filter, whose zeros are written once.
+bool join_constant(GraphRewriter& rewriter, const Node& node, const LoweringOptions& options) {
+  const Tensor& filter = *rewriter.source().value(node.inputs[1]).constant;
+  const TensorType& x = rewriter.source().type(node.inputs[0]);
+  const std::int64_t groups = node.attributes.integer("groups");
+  const std::int64_t inputs = filter.dims().at(1), outputs = filter.dims().at(0) / groups;
+  const std::int64_t joined = groups_to_join(x.dtype, groups, inputs, outputs);
+  if (joined == 1 || !is_for_tensor_cores(x.dtype, options.tf32) || !is_image(x)) return false;
+  std::vector<ValueId> operands;
+  for (const ValueId input : node.inputs) operands.push_back(rewriter.mapped(input));
+  operands[1] = rewriter.graph().add_constant(spread_filter(filter, groups, joined * outputs));
+  Attributes attributes = node.attributes;
+  attributes.set("groups", groups / joined);
+  rewriter.replace(node, Op::conv, std::move(operands), std::move(attributes));
+  return true;
+}
+
 bool join(GraphRewriter& rewriter, const Node& node, const LoweringOptions& options) {
   if (node.op != Op::conv && node.op != Op::filter_gradient) return false;
+  if (node.op == Op::conv && rewriter.source().is_constant(node.inputs[1]))
+    return join_constant(rewriter, node, options);
   const Graph& source = rewriter.source();
   const bool is_gradient = node.op == Op::filter_gradient;
   const std::int64_t groups = node.attributes.integer("groups");
-  if (groups == 1 || (!is_gradient && source.is_constant(node.inputs[1]))) return false;
+  if (groups == 1) return false;
   const TensorType &x = source.type(node.inputs[is_gradient ? 1 : 0]),
                    &y = source.type(is_gradient ? node.inputs[0] : node.outputs[0]);
   const std::int64_t inputs = x.dims().at(1) / groups, outputs = y.dims().at(1) / groups;

@@ -51,6 +51,39 @@ TEST(JoinGroups, GradientsByFilters) {
       Op::filter_gradient, 4);
 }
 
+/// A convolution of so many groups by a constant filter, with a bias.
+Graph grouped(DType dtype, std::int64_t groups, std::int64_t inputs, std::int64_t outputs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", TensorType{dtype, {2, groups * inputs, 5, 4}, {}});
+  const ValueId w = graph.add_constant(numbers(TensorType{dtype, {groups * outputs, inputs, 3, 3}, {}}, 3));
+  const ValueId b = graph.add_constant(numbers(TensorType{dtype, {groups * outputs}, {}}, 5));
+  graph.outputs = {graph.add(
+      Op::conv, {x, w, b},
+      {{"strides", Dims{2, 1}}, {"pads", Dims{1, 1, 1, 1}}, {"dilations", Dims{1, 1}}, {"groups", groups}})};
+  return graph;
+}
+
+TEST(JoinGroups, ConstantFiltersThatNoTemplateTakes) {
+  struct Case {
+    DType dtype;
+    std::int64_t groups, inputs, outputs, joined;
+  };
+  for (const auto& [dtype, groups, inputs, outputs, joined] :
+       {Case{DType::bf16, 15, 4, 4, 15}, Case{DType::bf16, 6, 20, 20, 2}, Case{DType::bf16, 3, 20, 12, 3},
+        Case{DType::bf16, 18, 12, 12, 2}, Case{DType::bf16, 10, 6, 12, 10}, Case{DType::bf16, 16, 4, 8, 1},
+        Case{DType::f32, 16, 4, 8, 8}, Case{DType::bf16, 5, 32, 24, 1}, Case{DType::bf16, 60, 1, 1, 1}}) {
+    SCOPED_TRACE(std::to_string(groups) + " groups of " + std::to_string(inputs));
+    LoweringOptions options;
+    options.tf32 = true;
+    const Graph graph = grouped(dtype, groups, inputs, outputs), made = join_groups(graph, options);
+    EXPECT_EQ(made.nodes()[0].attributes.integer("groups"), groups / joined);
+    const std::vector<Tensor> given = {numbers(graph.type(graph.inputs[0]), 2)};
+    const Tensor wanted = interpret(graph, given).at(0), got = interpret(made, given).at(0);
+    ASSERT_EQ(wanted.dims(), got.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i)) << i;
+  }
+}
+
 TEST(JoinGroups, OthersStay) {
   for (
       const char* text :
