@@ -7,6 +7,7 @@
 #include "lowering/passes/join_groups.h"
 #include "lowering/passes/lay_small_values.h"
 #include "lowering/passes/merge_dense_folds.h"
+#include "lowering/passes/multiply_repeated.h"
 #include "lowering/passes/multiply_sums.h"
 #include "lowering/passes/norm_groups.h"
 #include "lowering/passes/share_keys.h"
@@ -49,6 +50,8 @@ constexpr Pass<Options> table[] = {
      has<Op::reduce_sum>},
     {"join_batches", fuses_for_templates, join_batches,
      "products of several batches by one matrix are of the rows of all", has<Op::matmul>},
+    {"multiply_repeated", fuses_for_templates, plain<multiply_repeated>,
+     "what a concat repeats for all rows is multiplied once by its part of the weights", has<Op::concat>},
     {"expand_products", fuses_for_templates, plain<expand_products>,
      "products of many tiny matrices are sums of products of their columns and rows", has<Op::matmul>},
     {"fold_scans", fuses_for_templates, plain<fold_scans>,
