@@ -5,7 +5,7 @@
 #include "schedules/cuda/conv.h"
 
 // Which numbers to race for convolutions. Channels are the side of 64s and pixels the side of 8s: many tiles
-// of pixels can then be made to fill the card.
+// of pixels can then be made to fill the card. Where 64s would leave much of a tile empty, it is the other way round.
 
 namespace sylvite {
 namespace {
@@ -55,8 +55,9 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   constexpr double turn = 1200;       // from the last product of a tile to its stores
   constexpr double meeting = 5500;    // of the blocks of a split
   constexpr double exposed = 0.66;    // of finishing a tile, where both consumers do it at once
-  const std::int64_t tiles =
-      ceil_div(problem.n, choice.tile_x) * ceil_div(problem.m, choice.tile_y) * problem.batch;
+  const std::int64_t rows = choice.swapped ? problem.n : problem.m,
+                     columns = choice.swapped ? problem.m : problem.n;
+  const std::int64_t tiles = ceil_div(rows, choice.tile_x) * ceil_div(columns, choice.tile_y) * problem.batch;
   const std::int64_t at_once = std::max(1, card.multiprocessors / choice.split);
   const auto waves = static_cast<double>(ceil_div(tiles, at_once));
   const double products = choice.tile_x / 64.0 * 4 * clocks_of_product(problem, choice);
@@ -77,6 +78,24 @@ bool is_well_cut(int columns) {
   return columns < 32;
 }
 
+/// With all channels in one tile, as the side of 8s. Up to 64, a tile of 64s takes less time, however empty it is.
+void add_pixels_first(std::vector<CudaMatmulChoice>& choices, std::int64_t channels) {
+  constexpr std::int64_t unit = 8, wide = 64, most = 256, kept = 4,
+                         of = 5;  // tiles of 64s are four fifths full
+  const std::int64_t columns = round_up(channels, unit);
+  if (channels <= wide || columns > most || kept * round_up(channels, wide) <= of * channels ||
+      !is_well_cut(static_cast<int>(columns)))
+    return;
+  for (const auto& [pixels, ping_pong] : {std::pair{64, true}, {128, true}, {128, false}, {256, false}}) {
+    CudaMatmulChoice choice;
+    choice.swapped = false;
+    choice.tile_x = pixels;
+    choice.tile_y = static_cast<int>(columns);
+    choice.ping_pong = ping_pong;
+    choices.push_back(choice);
+  }
+}
+
 std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
   std::vector<CudaMatmulChoice> choices;
   for (const Shape& shape : shapes) {
@@ -92,6 +111,7 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
       choices.push_back(choice);
     }
   }
+  add_pixels_first(choices, problem.n);
   return choices;
 }
 
@@ -102,7 +122,7 @@ std::vector<CudaMatmulChoice> varied(const std::vector<CudaMatmulChoice>& sorted
   for (const CudaMatmulChoice& choice : sorted) {
     const auto alike = std::count_if(result.begin(), result.end(), [&](const CudaMatmulChoice& other) {
       return other.tile_x == choice.tile_x && other.ping_pong == choice.ping_pong &&
-             other.split == choice.split;
+             other.split == choice.split && other.swapped == choice.swapped;
     });
     if (alike < most_of_a_shape && result.size() < most_tiles) result.push_back(choice);
   }

@@ -80,6 +80,21 @@ TEST_F(GpuCudaConv, WindowsAgreeWithTheInterpreter) {
   check(apart);
 }
 
+/// The last stage of a tap has 8 to 56 channels, and parts of a split begin within taps. Few results stand on the side of 8s.
+TEST_F(GpuCudaConv, DepthsThatEndWithinAStageAgreeWithTheInterpreter) {
+  CudaMatmulChoice few = tile(128, 72, true), both = tile(256, 72, false);
+  few.swapped = both.swapped = false;
+  for (const std::int64_t channels : {8, 24, 40, 72, 96, 120, 136}) {
+    for (const std::int64_t count : {1, 3}) {
+      ConvSpec spec = taps(count, 1);
+      spec.channels = channels;
+      spec.filters = 72;
+      spec.epilogue = "residual";
+      check(spec, {tile(64, 104, true), tile(128, 96, false), tile(128, 112, false, 2), few, both});
+    }
+  }
+}
+
 TEST_F(GpuCudaConv, FiltersThatAreNoWeightsAgreeWithTheInterpreter) {
   for (ConvSpec spec : {taps(3, 1), taps(1, 2), taps(5, 1)}) {
     spec.filter_is_weight = false;
