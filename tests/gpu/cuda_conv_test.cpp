@@ -84,7 +84,7 @@ TEST_F(GpuCudaConv, WindowsAgreeWithTheInterpreter) {
 TEST_F(GpuCudaConv, DepthsThatEndWithinAStageAgreeWithTheInterpreter) {
   CudaMatmulChoice few = tile(128, 72, true), both = tile(256, 72, false);
   few.swapped = both.swapped = false;
-  for (const std::int64_t channels : {8, 24, 40, 72, 96, 120, 136}) {
+  for (const std::int64_t channels : {8, 40, 72, 136}) {
     for (const std::int64_t count : {1, 3}) {
       ConvSpec spec = taps(count, 1);
       spec.channels = channels;
