@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Serves models with a new batch and length at each call: what is compiled after the warm-up, are answers right, does memory grow?
 
-usage: torch_serving.py [--only qwen3,images] [--calls 10000] [--warm-up 300] [--batches 17] [--lengths 70] [--backend sylvite] [--beside 0]
+usage: torch_serving.py [--only qwen3,images] [--calls 10000] [--warm-up 300] [--batches 17] [--lengths 70] [--backend sylvite] [--beside 0] [--check 20] [--watch 0]
 
 Batches and lengths are drawn from 1 to the numbers given, the height and the width of images from --heights; the warm-up draws,
 and adds the ends of both ranges and of classes of sizes. A line for each model: captured graphs and compiled kernels (files that
@@ -13,6 +13,7 @@ warm-up, or wrong. Needs torch, transformers and the package sylvite.
 
 import argparse
 import contextlib
+import ctypes
 import gc
 import os
 import pathlib
@@ -99,6 +100,20 @@ MODELS = {
 
 def megabytes():
     return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+class Blocks(ctypes.Structure):
+    """What glibc's mallinfo2 tells, in bytes."""
+
+    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")]
+
+
+def megabytes_in_use():
+    """What malloc has given out in all of its arenas but for small blocks that it keeps at hand: unlike the memory of a process it is free of gaps."""
+    report = ctypes.CDLL(None).mallinfo2
+    report.restype = Blocks
+    blocks = report()
+    return (blocks.uordblks + blocks.hblkhd) / 2**20
 
 
 def files(folder):
@@ -190,11 +205,11 @@ def serve(name, options, folder):
             seconds += taken
             if made_seconds(heard) != made:
                 builds, building = builds + 1, building + taken
-            if call % 20 == 0:
+            if call % options.check == 0:
                 checked += 1
                 wrong += not is_right(results, model(given))
             if options.watch and call % options.watch == 0:
-                print(f"  {call} calls, {megabytes():.0f} MB", flush=True)
+                print(f"  {call} calls, {megabytes():.1f} MB, {megabytes_in_use():.1f} in use, {len(gc.get_objects())} objects", flush=True)
     gc.collect()
     after = (graphs() - warm[0], files(folder) - before - warm[1])
     print(f"{name:10} warm-up {warm[0]} graphs {warm[1]} kernels {warm[2]:.0f} s; after it {after[0]} graphs {after[1]} kernels, "
@@ -215,8 +230,9 @@ def main():
     parser.add_argument("--lengths", type=int, default=70)
     parser.add_argument("--heights", type=int, nargs=3, default=[32, 129, 8], metavar=("FROM", "TO", "STEP"))
     parser.add_argument("--beside", type=int, default=0)
+    parser.add_argument("--check", type=int, default=20, help="compare one of so many calls: torch keeps something for each size that eager meets")
     parser.add_argument("--watch", type=int, default=0, help="tell the memory after so many calls")
-    parser.add_argument("--backend", default="sylvite", choices=["sylvite", "inductor"])
+    parser.add_argument("--backend", default="sylvite", choices=["sylvite", "inductor", "eager"])
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
