@@ -203,6 +203,23 @@ def _is_ours() -> bool:
     return state.st_uid == os.geteuid() and not state.st_mode & stat.S_IWOTH
 
 
+#: What torch's key asks of Inductor's generators of code, which it imports for that, and what it takes instead: no graph goes to them.
+_GENERATORS = {"init_backend_registration": lambda: None, "custom_backend_passes": {}, "custom_backend_codegen_configs": {}}
+
+
+@contextlib.contextmanager
+def _without_generators() -> Iterator[None]:
+    """Meanwhile keys are the same whether or not Inductor was used before. Torch compiles in one thread at a time."""
+    before = {name: getattr(codecache, name) for name in _GENERATORS if hasattr(codecache, name)}
+    try:
+        for name in before:
+            setattr(codecache, name, _GENERATORS[name])
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(codecache, name, value)
+
+
 @contextlib.contextmanager
 def kept_graphs(make: Callable[[Recipe], Boxed], *settings: Any) -> Iterator[None]:
     """Meanwhile graphs are kept, and found again by those who have the same settings; `make` makes functions of those found."""
@@ -215,7 +232,7 @@ def kept_graphs(make: Callable[[Recipe], Boxed], *settings: Any) -> Iterator[Non
     allowed = {**inductor_config.unsafe_marked_cacheable_functions, **known}
     with (
         compiler_config.patch(cache_key_tag=tag), functorch_config.patch(bundled_autograd_cache=True, force_non_lazy_backward_lowering=True),
-        inductor_config.patch(unsafe_marked_cacheable_functions=allowed),
+        inductor_config.patch(unsafe_marked_cacheable_functions=allowed), _without_generators(),
     ):  # fmt: skip
         _makers.append(make)
         try:

@@ -69,7 +69,8 @@ try:
 except IndexError:
     pass
 with open(sys.argv[1], "wb") as file:
-    told = {"heard": len(heard), "compiled": compiled, "hits": counters["aot_autograd"]["autograd_cache_hit"]}
+    told = {"heard": len(heard), "compiled": compiled, "hits": counters["aot_autograd"]["autograd_cache_hit"],
+            "generators": "torch._inductor.codegen.mps" in sys.modules}
     pickle.dump((found, told), file)
 """
 
@@ -96,6 +97,7 @@ class Saved(WithTorch):
         self.assertEqual(sorted(set(first["compiled"])), ["backward", "forward", "inference"])
         self.assertEqual(second["compiled"], [])
         self.assertEqual(second["heard"], first["heard"])
+        self.assertFalse(second["generators"], "Inductor's generators of code were imported for a key")
 
     def test_without_the_cache(self):
         (wanted, first), (found, second) = self.run_twice(TORCHINDUCTOR_AUTOGRAD_CACHE="0")
