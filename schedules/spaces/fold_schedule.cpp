@@ -39,7 +39,7 @@ std::int64_t lanes_of_row(const RunExtent& row, std::int64_t lanes) {
 }
 
 void fold_row(ScheduleWriter& writer, const std::string& stage, const Dims& extents, std::int64_t lanes,
-              std::int64_t vectors, const Place& place) {
+              std::int64_t vectors, const Place& place, const Place& part_place) {
   compute_at(writer, stage, place);
   const bool is_alone = extents.empty() || product(extents, 1, extents.size()) == 1;
   if (extents.empty() || extents[0] < (is_alone ? 2 * lanes : lanes)) {
@@ -52,7 +52,7 @@ void fold_row(ScheduleWriter& writer, const std::string& stage, const Dims& exte
   const char* tail = extents[0] % step == 0 ? "" : ", TailStrategy::GuardWithIf";
   writer.add("{}.update(0).split(r0, r0o, r0i, {}{});", stage, step, tail);
   writer.add("Func {} = {}.update(0).rfactor(r0i, u);", part, stage);
-  compute_at(writer, part, place);
+  compute_at(writer, part, part_place);
   writer.add("{}.store_in(MemoryType::Register).bound_extent(u, {}).vectorize(u, {}).unroll(u);", part, step,
              lanes);
   writer.add("{}.update(0).reorder(u, r0o).vectorize(u, {}).unroll(u);", part, lanes);

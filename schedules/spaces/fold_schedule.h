@@ -22,9 +22,9 @@ void compute_at(ScheduleWriter& writer, const std::string& stage, const Place& p
 
 /// Folds a row: the innermost folded dim r0 is walked in `lanes * vectors` partial results held in registers,
 /// which are then folded in one tree. `extents` are those of r0, r1, ...; the stage's update 0 must be
-/// associative.
+/// associative. Where a place has several rows, `part_place` is where the partial results of one are.
 void fold_row(ScheduleWriter& writer, const std::string& stage, const Dims& extents, std::int64_t lanes,
-              std::int64_t vectors, const Place& place);
+              std::int64_t vectors, const Place& place, const Place& part_place);
 
 /// The number of vectors, at most `most`, that leaves the fewest lanes idle at the end of a row.
 [[nodiscard]] std::int64_t vectors_for_row(std::int64_t extent, std::int64_t lanes, std::int64_t most);

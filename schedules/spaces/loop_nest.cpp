@@ -262,6 +262,16 @@ std::int64_t LoopNest::tile(std::size_t position, std::int64_t factor) {
   return used;
 }
 
+void LoopNest::block(std::size_t position, std::int64_t factor) {
+  const Loop loop = loops_.at(position);
+  const std::string outer = fresh("o");
+  const std::string inner = fresh("i");
+  writer_.add("{}.split({}, {}, {}, {}, {});", stage_, loop.name, outer, inner, factor,
+              shifting_tail(loop.run, factor));
+  loops_[position] = {inner, RunExtent(factor)};
+  loops_.insert(loops_.begin() + static_cast<std::ptrdiff_t>(position) + 1, {outer, loop.run.steps(factor)});
+}
+
 std::int64_t LoopNest::task_size(const RunExtent& run, std::int64_t tasks) {
   const std::int64_t size = ceil_div(run.extent, tasks);
   return run.is_open ? std::min(size, std::max<std::int64_t>(1, run.least / 2)) : size;

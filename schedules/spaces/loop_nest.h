@@ -74,6 +74,9 @@ class LoopNest {
   /// Splits loop `position` by `factor` and unrolls the inner part, innermost but for the vectors.
   /// Returns the factor used, at most the least extent.
   std::int64_t tile(std::size_t position, std::int64_t factor);
+  /// Splits loop `position` into blocks of `factor` iterations, which stay a loop; that of the blocks is the next one.
+  /// REQUIRES as many iterations in each run.
+  void block(std::size_t position, std::int64_t factor);
   /// Runs the outer loops as at least `tasks` parallel tasks where there are that many iterations. The loops
   /// up to `keep` (counted from the innermost) stay serial.
   void parallelize(std::int64_t tasks, std::size_t keep);

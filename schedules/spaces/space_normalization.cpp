@@ -6,7 +6,8 @@
 
 // Spaces for softmax, log_softmax, layer_norm and rms_norm.
 //   normalization_rows     over the innermost dims of a dense value: one row at a time, folds in registers; of softmax over rows
-//                          that fill no vector, a vector of rows at a time
+//                          that fill no vector, a vector of rows at a time; of log_softmax over short rows, the logarithms of a
+//                          vector of rows at once
 //   normalization_columns  softmax over an outer dim: one vector of columns at a time
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread), `keep` the anchor's input of a
 // row in memory instead of computing it again in each pass.
@@ -67,11 +68,11 @@ struct Normalization {
 
   [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
   [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::int64_t usual_vectors() const;
 
-  Numbers heuristic = {
-      .vectors = vectors_for_row(facts.extents.empty() ? 1 : facts.extents[0], facts.lanes, 4),
-      .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
-      .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
+  Numbers heuristic = {.vectors = usual_vectors(),
+                       .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
+                       .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
 };
 
 std::vector<Range<Numbers>> Normalization::ranges() const {
@@ -81,6 +82,15 @@ std::vector<Range<Numbers>> Normalization::ranges() const {
                                         {"tasks", &Numbers::tasks, tasks}};
   if (has_prologue(kernel, *facts.anchor)) ranges.push_back({"keep", &Numbers::keep, {1, 0}});
   return ranges;
+}
+
+/// Steps of a whole row leave no loop behind, where the registers hold one; longer rows have chains to hide, no more.
+std::int64_t Normalization::usual_vectors() const {
+  if (facts.loops.empty()) return 1;
+  const RunExtent& row = facts.loops[0];
+  const std::int64_t in_registers = machine.vector_registers / 4;
+  const bool is_one_step = !row.is_open && row.extent <= in_registers * facts.lanes;
+  return vectors_for_row(row.extent, facts.lanes, is_one_step ? std::max<std::int64_t>(in_registers, 4) : 4);
 }
 
 double Normalization::cost(const Numbers& point) const {
@@ -125,6 +135,7 @@ bool has_short_rows(const KernelFacts& facts) {
 }
 
 struct NormalizationRows : Normalization {
+  [[nodiscard]] bool has_common_logarithms() const;
   [[nodiscard]] Candidate at(const Numbers& point) const;
   [[nodiscard]] Candidate at_short_rows(const Numbers& point) const;
 };
@@ -158,22 +169,37 @@ Candidate NormalizationRows::at_short_rows(const Numbers& point) const {
   return {Form{}, writer.take()};
 }
 
+/// A logarithm of one number takes as long as that of a vector, which shows beside short rows.
+bool NormalizationRows::has_common_logarithms() const {
+  if (facts.anchor->op != Op::log_softmax || facts.loops.size() < 2) return false;
+  const RunExtent& rows = facts.loops[1];
+  return !facts.loops[0].is_open && facts.extents[0] <= 8 * facts.lanes && !rows.is_open &&
+         rows.extent >= facts.lanes;
+}
+
 Candidate NormalizationRows::at(const Numbers& point) const {
   if (has_short_rows(facts)) return at_short_rows(point);
   const std::size_t rank = row_rank(kernel, *facts.anchor);
+  const bool is_block = has_common_logarithms();
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
   const std::int64_t lanes = lanes_of_row(facts.loops[0], facts.lanes);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   nest.vectorize_inner(lanes, point.vectors);
+  if (is_block) nest.block(1, facts.lanes);
+  const std::size_t kept = is_block ? rank + 1 : rank;
   Place place;
-  if (nest.loops().size() > rank) {
-    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), rank);
-    place = {facts.output, nest.loops()[rank].name};
+  if (nest.loops().size() > kept) {
+    if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), kept);
+    place = {facts.output, nest.loops()[kept].name};
   }
   const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
-  for (const std::string& stage : stages.folds) fold_row(writer, stage, folded, lanes, point.vectors, place);
-  for (const std::string& stage : stages.scalars) compute_at(writer, stage, place);
+  for (const std::string& stage : stages.folds)
+    fold_row(writer, stage, folded, lanes, point.vectors, place, is_block ? Place{stage, "d1"} : place);
+  for (const std::string& stage : stages.scalars) {
+    compute_at(writer, stage, place);
+    if (is_block) writer.add("{}.vectorize(d1, {});", stage, facts.lanes);
+  }
   std::vector<std::string> rows;
   if (!stages.row.empty()) rows.push_back(stages.row);
   if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);

@@ -139,8 +139,9 @@ Candidate ReductionRows::at(const Numbers& point) const {
   }
   const bool is_arg = is_arg_reduction(*facts.anchor);
   const std::int64_t lanes = lanes_of_row(fold.row, fold_lanes());
-  if (is_arg) fold_row(writer, facts.anchor_value + "_best", fold.extents, lanes, point.vectors, place);
-  fold_row(writer, facts.anchor_value + "_fold", fold.extents, lanes, point.vectors, place);
+  if (is_arg)
+    fold_row(writer, facts.anchor_value + "_best", fold.extents, lanes, point.vectors, place, place);
+  fold_row(writer, facts.anchor_value + "_fold", fold.extents, lanes, point.vectors, place, place);
   return {is_arg ? Form{"arg_rows", {}} : Form{}, writer.take()};
 }
 
