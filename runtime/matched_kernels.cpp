@@ -22,16 +22,11 @@ std::vector<Forms> forms_of(const SymbolicPlan& plan, const std::vector<PlanSamp
   return forms;
 }
 
-/// The sizes of `open` at each sample; empty where it is for none of them, nullopt where it is for some.
-std::optional<std::vector<Dims>> sizes_at_samples(const Kernel& open, const Forms& forms) {
+/// The sizes of `open` at those samples whose kernel it is for.
+std::vector<Dims> sizes_at_samples(const Kernel& open, const Forms& forms) {
   std::vector<Dims> sizes;
-  for (std::size_t s = 0; s < forms.size(); ++s) {
-    std::optional<Dims> found = sizes_of_case(open, *forms[s]);
-    if (found && sizes.size() == s)
-      sizes.push_back(*std::move(found));
-    else if (found || !sizes.empty())
-      return std::nullopt;
-  }
+  for (const Kernel* form : forms)
+    if (std::optional<Dims> found = sizes_of_case(open, *form)) sizes.push_back(*std::move(found));
   return sizes;
 }
 
@@ -48,12 +43,12 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
   suggest_extents(samples, fit);
   MatchedKernels result;
   for (const Forms& forms : forms_of(plan, samples, shared)) {
-    std::vector<Match>& matches = result.matches_.emplace_back();
+    auto& [matches, has_others] = result.matches_.emplace_back();
     for (const auto& variants : menu.alike(*forms[0])) {
-      const std::optional<std::vector<Dims>> sizes = sizes_at_samples(variants->first(), forms);
-      if (!sizes) return std::nullopt;
-      if (sizes->empty()) continue;
-      std::optional<std::vector<Extent>> expressions = fit.of_each(*sizes);
+      const std::vector<Dims> sizes = sizes_at_samples(variants->first(), forms);
+      has_others = has_others || (!sizes.empty() && sizes.size() < forms.size());
+      if (sizes.size() < forms.size()) continue;
+      std::optional<std::vector<Extent>> expressions = fit.of_each(sizes);
       if (!expressions) return std::nullopt;
       matches.push_back({variants, *std::move(expressions)});
     }
@@ -63,7 +58,7 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
 
 std::optional<Kernel> MatchedKernels::at(std::size_t number, const SymbolValues& sizes,
                                          const Machine& machine, const IsCompiled& preferred) const {
-  for (const auto& [variants, expressions] : matches_.at(number)) {
+  for (const auto& [variants, expressions] : matches_.at(number).matches) {
     Dims numbers;
     numbers.reserve(expressions.size());
     for (const Extent& each : expressions) numbers.push_back(each.at(sizes));
@@ -73,7 +68,7 @@ std::optional<Kernel> MatchedKernels::at(std::size_t number, const SymbolValues&
 }
 
 const std::vector<Extent>* MatchedKernels::numbers_of(std::size_t number, const Kernel& kernel) const {
-  for (const auto& [variants, expressions] : matches_.at(number))
+  for (const auto& [variants, expressions] : matches_.at(number).matches)
     if (variants->has(kernel)) return &expressions;
   return nullptr;
 }

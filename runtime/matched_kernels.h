@@ -20,10 +20,13 @@ class MatchedKernels {
                                                         const std::vector<PlanSample>& samples,
                                                         const KernelMenu& menu, const Machine& machine);
 
-  /// What KernelMenu::apply would give, for SymbolicPlan::at.
+  /// What KernelMenu::apply would give, for SymbolicPlan::at, but for kernels that serve some of the samples: those that serve all come
+  /// first.
   [[nodiscard]] std::optional<Kernel> at(std::size_t number, const SymbolValues& sizes,
                                          const Machine& machine, const IsCompiled& preferred) const;
 
+  /// May the menu have a kernel for it where `at` gives none?
+  [[nodiscard]] bool has_others(std::size_t number) const { return matches_.at(number).has_others; }
   /// What the sizes of `kernel`, an open one that `at` gave for this number, are expressions of the model's as; nullptr where it gave
   /// none such.
   [[nodiscard]] const std::vector<Extent>* numbers_of(std::size_t number, const Kernel& kernel) const;
@@ -35,7 +38,12 @@ class MatchedKernels {
     std::vector<Extent> sizes;
   };
 
-  std::vector<std::vector<Match>> matches_;  ///< per kernel of the plan, in the order in which they are asked
+  struct Matches {
+    std::vector<Match> matches;  ///< in the order in which they are asked
+    bool has_others = false;     ///< the menu has kernels that serve some of the samples
+  };
+
+  std::vector<Matches> matches_;  ///< per kernel of the plan
 };
 
 }  // namespace sylvite

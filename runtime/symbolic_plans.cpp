@@ -164,13 +164,18 @@ std::shared_ptr<const Plan> SymbolicPlans::open_at(const Sizes& sizes, bool reus
   Group* const group = group_at(sizes);
   if (group == nullptr) return nullptr;
   group->match(names_, menu, machine);
-  if (!group->matched) {
-    const std::shared_ptr<const Plan> plan = shared(group->plan->at(sizes, reuse_memory));
-    return plan == nullptr ? nullptr : menu.apply(plan, machine);
+  bool asks_menu = !group->matched;
+  std::shared_ptr<const Plan> plan;
+  if (!asks_menu) {
+    plan = shared(group->plan->at(sizes, reuse_memory, [&](std::size_t number, const SymbolValues& values) {
+      std::optional<Kernel> found = group->matched->at(number, values, machine, menu.preferred());
+      asks_menu = asks_menu || (!found && group->matched->has_others(number));
+      return found;
+    }));
   }
-  return shared(group->plan->at(sizes, reuse_memory, [&](std::size_t number, const SymbolValues& values) {
-    return group->matched->at(number, values, machine, menu.preferred());
-  }));
+  if (!asks_menu) return plan;
+  plan = shared(group->plan->at(sizes, reuse_memory));
+  return plan == nullptr ? nullptr : menu.apply(plan, machine);
 }
 
 }  // namespace sylvite
