@@ -43,10 +43,13 @@ bool have_kernels_alike(const Plan& one, const Plan& other) {
 void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built& built) {
   if (model.setup->machine.gpu) return;
   std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
+  const std::int64_t generation = model.menu->generation();
   const auto is_alike = [&](const Form& form) {
     return form.told_by == told_by && have_kernels_alike(*form.code->plan, built.program.plan_alike());
   };
   if (const auto known = std::ranges::find_if(forms_, is_alike); known != forms_.end()) {
+    if (known->generation != generation) known->best_at.clear();  // beside fewer kernels
+    known->generation = generation;
     if (known->best_at.size() == most_sizes) known->best_at.erase(known->best_at.begin());
     known->best_at.push_back(sizes);
     return;
@@ -57,7 +60,7 @@ void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built
   if (numbers == nullptr) return;
   if (forms_.size() == most_forms) forms_.erase(forms_.begin());
   forms_.push_back({std::move(told_by),
-                    model.menu->generation(),
+                    generation,
                     code,
                     std::move(numbers),
                     built.choices,

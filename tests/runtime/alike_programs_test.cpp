@@ -9,6 +9,7 @@
 #include "runtime/build.h"
 #include "runtime/family.h"
 #include "runtime/kernel_menu.h"
+#include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
 
@@ -78,6 +79,27 @@ TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
     expect_right(*borrowed, sizes);
   }
   EXPECT_GE(compared, 3);
+}
+
+TEST_F(AlikeProgramsTest, KernelsAreComparedAgainWhereThereAreMore) {
+  const OpenModel model = open();
+  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
+    (void)bind_sizes(model, sizes);
+  AlikePrograms alike;
+  const Built first = built_at(model, {4, 32});
+  const Relatives relatives{{&first.program}, true};
+  alike.note(model, {4, 32}, first);
+  const std::int64_t before = model.menu->generation();
+  for (const Dims& sizes : {Dims{20, 64}, {30, 80}}) {
+    Graph other;
+    const ValueId x = other.add_input("x", f32(sizes));
+    other.outputs = {other.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}})};
+    model.menu->learn(lower(other), model.setup->machine);
+  }
+  ASSERT_NE(model.menu->generation(), before);
+  EXPECT_FALSE(alike.at(model, {5, 33}, relatives)) << "there may be better kernels";
+  alike.note(model, {4, 32}, built_at(model, {4, 32}));
+  EXPECT_TRUE(alike.at(model, {5, 33}, relatives));
 }
 
 TEST_F(AlikeProgramsTest, AreNoneWhereKernelsDoNotServe) {
