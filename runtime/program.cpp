@@ -32,13 +32,6 @@ void set_host(halide_buffer_t& buffer, const void* data) {
                     fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
 }
 
-/// An argument that moves with the trips of a loop.
-struct Moving {
-  halide_buffer_t* buffer = nullptr;
-  std::uint8_t* start = nullptr;  ///< where an offset of 0 is
-  Window window;
-};
-
 }  // namespace
 
 struct Program::Rep {
@@ -75,6 +68,7 @@ struct Program::Rep {
   void launch(std::size_t number);
   void launch_at(std::size_t number, std::int64_t trip);
   void run_launches();
+  [[nodiscard]] const Plan& own_plan();
   void run_profiled(std::vector<LaunchTime>& profile);
   [[nodiscard]] bool has_own_memory(std::size_t output) const;
   [[nodiscard]] Tensor result(std::size_t number) const;
@@ -278,6 +272,12 @@ void Program::Rep::run_launches() {
   code->order->run(context, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
 }
 
+/// At the sizes of the program: other kernels may be equal there.
+const Plan& Program::Rep::own_plan() {
+  if (make_plan && made_plan == nullptr) made_plan = make_plan();
+  return made_plan != nullptr ? *made_plan : plan;
+}
+
 /// The launches of a loop are told as if each made all its trips before the next.
 void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
   std::vector<LaunchTime> times(plan.launches.size());
@@ -291,12 +291,12 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
     time.duration_us += (steady_seconds() - run_start - start) * 1e6;
   });
   double end_us = 0;
+  const Plan& told = own_plan();
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (bindings.launches[i].is_empty) continue;
-    const auto kernel = static_cast<std::size_t>(plan.launches[i].kernel);
-    times[i].name = plan.launches[i].name;
-    times[i].kernel = kernel;
-    times[i].kernel_id = plan.kernels[kernel].id;
+    times[i].name = told.launches[i].name;
+    times[i].kernel = static_cast<std::size_t>(told.launches[i].kernel);
+    times[i].kernel_id = told.kernels[times[i].kernel].id;
     times[i].start_us = std::max(times[i].start_us, end_us);
     end_us = times[i].start_us + times[i].duration_us;
     profile.push_back(std::move(times[i]));
@@ -462,9 +462,7 @@ int Program::threads() const {
   return rep_->options.threads;
 }
 const Plan& Program::plan() const {
-  if (!rep_->make_plan) return rep_->plan;
-  if (rep_->made_plan == nullptr) rep_->made_plan = rep_->make_plan();
-  return *rep_->made_plan;
+  return rep_->own_plan();
 }
 const Plan& Program::plan_alike() const {
   return rep_->plan;

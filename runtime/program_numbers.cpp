@@ -147,7 +147,9 @@ class ProgramNumbers::Reader {
     if (argument.window) return false;
     if (argument.place.kind == BufferKind::arena) add_place(i, k, id);
     if (argument.place.kind == BufferKind::weight) {
-      const auto weight = static_cast<std::size_t>(buffer(id).index);
+      const std::size_t weight = result_.symbolic_->first_of(static_cast<std::size_t>(buffer(id).index));
+      const auto slot = static_cast<PackedWeights::Slot>(argument.place.number);
+      if (weights_.try_emplace(slot, weight).first->second != weight) return false;  // equal here alone
       if (!result_.symbolic_->is_table(weight)) {
         add_all(argument.stored);
         return true;
@@ -155,7 +157,7 @@ class ProgramNumbers::Reader {
       const BufferId own = result_.made_->launches[i].arguments[k];
       if (argument.stored != result_.made_->buffers.at(static_cast<std::size_t>(own)).type.dims())
         return false;  // packed
-      result_.tables_.push_back({static_cast<PackedWeights::Slot>(argument.place.number), weight});
+      result_.tables_.push_back({slot, weight});
     }
     if (kernel.open == nullptr) {
       add_all(argument.stored);
@@ -182,6 +184,7 @@ class ProgramNumbers::Reader {
   const MatchedKernels& matched_;
   std::vector<std::map<std::string, Extent>> symbols_;  ///< of open kernels, per kernel of the symbolic plan
   std::map<Extent, Number> known_;
+  std::map<PackedWeights::Slot, std::size_t> weights_;  ///< of the symbolic plan
 };
 
 std::optional<ProgramNumbers> ProgramNumbers::of(const std::shared_ptr<const SymbolicPlan>& symbolic,

@@ -306,12 +306,12 @@ SymbolValues SymbolicPlan::named(const Dims& sizes) const {
 }
 
 bool SymbolicPlan::is_table(std::size_t weight) const {
-  const SymbolicWeight& symbolic = weights_.at(weights_.at(weight).same_as.value_or(weight));
+  const SymbolicWeight& symbolic = weights_[first_of(weight)];
   return symbolic.table || !std::ranges::all_of(symbolic.dims, &Extent::is_known);
 }
 
 Tensor SymbolicPlan::weight_at(std::size_t weight, const SymbolValues& sizes) const {
-  const std::size_t number = weights_.at(weight).same_as.value_or(weight);
+  const std::size_t number = first_of(weight);
   const SymbolicWeight& symbolic = weights_[number];
   Dims dims;
   dims.reserve(symbolic.dims.size());

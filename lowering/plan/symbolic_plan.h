@@ -54,6 +54,10 @@ class SymbolicPlan {
   }
   /// Have all samples the same kernel?
   [[nodiscard]] bool is_fixed(std::size_t kernel) const { return !kernels_.at(kernel).body; }
+  /// The first weight that is the same tensor at all sizes.
+  [[nodiscard]] std::size_t first_of(std::size_t weight) const {
+    return weights_.at(weight).same_as.value_or(weight);
+  }
   /// Is it another tensor at other sizes? See weight_at.
   [[nodiscard]] bool is_table(std::size_t weight) const;
   [[nodiscard]] Tensor weight_at(std::size_t weight, const SymbolValues& sizes) const;

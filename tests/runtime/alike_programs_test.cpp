@@ -77,6 +77,10 @@ TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
     EXPECT_EQ(borrowed->choices, first.choices);
     EXPECT_EQ(borrowed->report.kernels, own.report.kernels);
     expect_right(*borrowed, sizes);
+    std::vector<LaunchTime> profile;
+    (void)borrowed->program.run(attention_inputs(sizes[0], sizes[1]), &profile);
+    for (const LaunchTime& time : profile)
+      EXPECT_EQ(borrowed->program.plan().kernels.at(time.kernel).id, time.kernel_id);
   }
   EXPECT_GE(compared, 3);
 }
