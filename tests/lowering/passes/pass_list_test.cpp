@@ -318,13 +318,26 @@ Graph pairs() {
   return graph;
 }
 
+/// Members of a set, each beside what all have in common.
+Graph members() {
+  Graph graph;
+  graph.name = "members";
+  const ValueId x = graph.add_input("x", f32({2, 256, 4}));
+  const ValueId all = graph.add_input("all", f32({2, 1, 3}));
+  const ValueId repeated = graph.add(Op::broadcast_to, {all}, {{"shape", Dims{2, 256, 3}}});
+  const ValueId both = graph.add(Op::concat, {x, repeated}, {{"axis", std::int64_t{2}}});
+  graph.outputs = {graph.add(Op::matmul, {both, weight(graph, {7, 5})})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {shared_heads(), residual_network(), encoder(1), patches(), signal(),
-                             metaformer_blocks(), pixels(), bits(), gradients(), sums(), scaled_channels(),
-                             kept_statistics(), one_channel(), windows(), pairs(), grouped_channels()}) {
+  for (const Graph& graph :
+       {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
+        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows(), pairs(),
+        members(), grouped_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
