@@ -121,7 +121,6 @@ std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_pt
 Built* Family::Rep::add_told(const Sizes& sizes) {
   std::optional<Built> found = alike.at(model, sizes, relatives());
   if (!found) return add_known(quiet_model(), sizes);
-  found->setup = latest->built.setup;
   Built& built = keep(sizes, *std::move(found));
   latest->is_borrowed = true;
   return &built;

@@ -337,11 +337,12 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
                  const ProgramOptions& options, const Relatives& relatives) {
   if (options.on_device && !plan->loops.empty())
     throw InternalError("a program on a device has loops, expected launches of their own for each trip");
+  const std::vector<Candidate> candidates = candidates_of(kernels);
   const bool shares_code = relatives.share_code && !relatives.programs.empty();
   std::shared_ptr<const ProgramCode> code =
-      load_code(std::move(plan), kernels, options,
+      load_code(std::move(plan), kernels, candidates, options,
                 shares_code ? relatives.programs.front()->code()->loaded : std::make_shared<LoadedCode>());
-  Bindings bindings = bind_plan(*code->plan, candidates_of(kernels));
+  Bindings bindings = bind_plan(*code->plan, candidates);
   std::set<const PackedWeights*> packed;  // programs at several sizes share theirs
   for (const Program* program : relatives.programs) packed.insert(program->bindings().weights.get());
   const WeightDonors donors{{packed.begin(), packed.end()}, relatives.take_turns};

@@ -8,6 +8,7 @@ namespace sylvite {
 
 std::shared_ptr<const ProgramCode> load_code(std::shared_ptr<const Plan> plan,
                                              const std::vector<CompiledKernel>& kernels,
+                                             const std::vector<Candidate>& candidates,
                                              const ProgramOptions& options,
                                              std::shared_ptr<LoadedCode> loaded) {
   auto code =
@@ -19,7 +20,7 @@ std::shared_ptr<const ProgramCode> load_code(std::shared_ptr<const Plan> plan,
     code->kernels.push_back(loaded_for(found, kernel, candidate));
     code->once.push_back(writes_once(kernel, candidate));
   }
-  code->order.emplace(*code->plan, candidates_of(kernels), options.threads);
+  code->order.emplace(*code->plan, candidates, options.threads);
   return code;
 }
 

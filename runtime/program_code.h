@@ -30,9 +30,10 @@ struct Moving {
   Window window;
 };
 
-/// `kernels[i]` implements plan->kernels[i]. Throws IoError when an object does not load.
+/// `kernels[i]` implements plan->kernels[i]; `candidates` are those of `kernels`. Throws IoError when an object does not load.
 [[nodiscard]] std::shared_ptr<const ProgramCode> load_code(std::shared_ptr<const Plan> plan,
                                                            const std::vector<CompiledKernel>& kernels,
+                                                           const std::vector<Candidate>& candidates,
                                                            const ProgramOptions& options,
                                                            std::shared_ptr<LoadedCode> loaded);
 [[nodiscard]] std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels);

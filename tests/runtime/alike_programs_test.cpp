@@ -20,10 +20,14 @@ class AlikeProgramsTest : public testing::Test {
  protected:
   void SetUp() override { write_file(path_, attention_model()); }
 
-  [[nodiscard]] OpenModel open() const {
+  /// The model, of which enough sizes were imported to tell of others.
+  [[nodiscard]] OpenModel learned() const {
     CompileOptions options = test_options(folder_.path());
     options.set["import.dims"] = "batch=1..8,sequence=1..64@24";
-    return open_model(path_, make_setup(options));
+    OpenModel model = open_model(path_, make_setup(options));
+    for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
+      (void)bind_sizes(model, sizes);
+    return model;
   }
   [[nodiscard]] static Built built_at(const OpenModel& model, const Sizes& sizes) {
     const std::optional<Imported> imported = bind_known_sizes(model, sizes);
@@ -57,9 +61,7 @@ class AlikeProgramsTest : public testing::Test {
 };
 
 TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
-  const OpenModel model = open();
-  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
-    (void)bind_sizes(model, sizes);
+  const OpenModel model = learned();
   AlikePrograms alike;
   const Built first = built_at(model, {4, 32});
   const Relatives relatives{{&first.program}, true};
@@ -86,9 +88,7 @@ TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
 }
 
 TEST_F(AlikeProgramsTest, KernelsAreComparedAgainWhereThereAreMore) {
-  const OpenModel model = open();
-  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
-    (void)bind_sizes(model, sizes);
+  const OpenModel model = learned();
   AlikePrograms alike;
   const Built first = built_at(model, {4, 32});
   const Relatives relatives{{&first.program}, true};
@@ -107,9 +107,7 @@ TEST_F(AlikeProgramsTest, KernelsAreComparedAgainWhereThereAreMore) {
 }
 
 TEST_F(AlikeProgramsTest, AreNoneWhereKernelsDoNotServe) {
-  const OpenModel model = open();
-  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
-    (void)bind_sizes(model, sizes);
+  const OpenModel model = learned();
   AlikePrograms alike;
   const Built first = built_at(model, {2, 17});
   const Relatives relatives{{&first.program}, true};
