@@ -93,7 +93,8 @@ TEST(BitsProducts, PackedBitsAgree) {
   expect_space_agrees("matmul_bits", detect_machine(2));
 }
 
-/// Every value of every parameter, the others as the heuristic has them.
+/// Every value of every parameter, the others as the heuristic has them. The heuristic's own point, which takes seconds
+/// to compile as each does, is in the tests above.
 TEST(BitsProducts, EveryPointAgrees) {
   const Space& space = space_named("matmul_bits");
   const Machine machine = detect_machine(2);
@@ -104,8 +105,10 @@ TEST(BitsProducts, EveryPointAgrees) {
     const BoundSpace taken = bound(space, kernel, machine);
     for (const Parameter& parameter : taken.parameters) {
       for (const std::int64_t value : parameter.values) {
+        const Point point = point_with(taken, {{parameter.name, value}});
+        if (point == taken.heuristic) continue;
         try {
-          expect_agrees(c, text, taken.at(point_with(taken, {{parameter.name, value}})));
+          expect_agrees(c, text, taken.at(point));
         } catch (const UnsupportedError&) {  // NOLINT(bugprone-empty-catch): the tile does not fit
         }
       }
