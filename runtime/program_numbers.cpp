@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
 
 #include "base/error.h"
@@ -57,8 +58,11 @@ bool has_no_elements(const BoundLaunch& launch) {
 /// Walks the program and its symbolic plan side by side.
 class ProgramNumbers::Reader {
  public:
-  Reader(ProgramNumbers& result, const MatchedKernels& matched)
-      : result_(result), symbolic_(result.symbolic_->with_symbols()), matched_(matched) {}
+  Reader(ProgramNumbers& result, const MatchedKernels& matched, const Dims& sizes)
+      : result_(result),
+        symbolic_(result.symbolic_->with_symbols()),
+        matched_(matched),
+        sizes_(result.symbolic_->named(sizes)) {}
 
   /// False where a number is no expression. May throw Error.
   [[nodiscard]] bool read() {
@@ -102,7 +106,7 @@ class ProgramNumbers::Reader {
       std::vector<Extent>& sizes = result_.sizes_.emplace_back();
       symbols_.emplace_back();
       if (kernel.open == nullptr) {
-        if (!result_.symbolic_->is_fixed(number)) return false;  // a kernel for these sizes alone
+        add_values(result_.symbolic_->expressions_of(number));
         continue;
       }
       const std::vector<Extent>* found = matched_.numbers_of(number, kernel);
@@ -116,6 +120,14 @@ class ProgramNumbers::Reader {
       for (const Value& value : kernel.open->values()) add_conditions(value.type, symbols_.back());
     }
     return true;
+  }
+
+  /// A kernel for these numbers alone serves where they are the same.
+  void add_values(const std::set<Extent>& expressions) {
+    for (const Extent& each : expressions) {
+      const std::int64_t value = each.at(sizes_);
+      result_.ranges_.push_back({number_of(each), value, value});
+    }
   }
 
   /// Of a value of an open kernel: see case_at.
@@ -182,6 +194,7 @@ class ProgramNumbers::Reader {
   ProgramNumbers& result_;
   const Plan& symbolic_;
   const MatchedKernels& matched_;
+  const SymbolValues sizes_;
   std::vector<std::map<std::string, Extent>> symbols_;  ///< of open kernels, per kernel of the symbolic plan
   std::map<Extent, Number> known_;
   std::map<PackedWeights::Slot, std::size_t> weights_;  ///< of the symbolic plan
@@ -193,7 +206,7 @@ std::optional<ProgramNumbers> ProgramNumbers::of(const std::shared_ptr<const Sym
                                                  const Bindings& bindings, bool reuse_memory) {
   ProgramNumbers result(symbolic, made, bindings, reuse_memory);
   try {
-    if (!Reader(result, matched).read()) return std::nullopt;
+    if (!Reader(result, matched, sizes).read()) return std::nullopt;
   } catch (const Error&) {
     return std::nullopt;  // an expression that grows too long
   }

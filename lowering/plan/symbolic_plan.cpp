@@ -41,6 +41,22 @@ std::optional<Graph> joined_body(const std::vector<const Graph*>& bodies, Extent
       [&](const Extent& extent) { fit.suggest(extent); });
 }
 
+void add_expressions(const Graph& graph, std::set<Extent>& expressions);
+
+void add_expressions(const Attribute& attribute, std::set<Extent>& expressions) {
+  if (const auto* extents = std::get_if<std::vector<Extent>>(&attribute))
+    expressions.insert(extents->begin(), extents->end());
+  else if (const auto* part = std::get_if<GraphAttribute>(&attribute))
+    add_expressions(*part->graph, expressions);
+}
+
+void add_expressions(const Graph& graph, std::set<Extent>& expressions) {
+  for (const Value& value : graph.values())
+    expressions.insert(value.type.shape.begin(), value.type.shape.end());
+  for (const Node& node : graph.nodes())
+    for (const auto& [name, attribute] : node.attributes.items()) add_expressions(attribute, expressions);
+}
+
 /// How large the windows of convolutions are: small images have windows without the taps that only read borders.
 std::string windows_text(const Graph& body) {
   std::string text;
@@ -303,6 +319,13 @@ SymbolValues SymbolicPlan::named(const Dims& sizes) const {
   SymbolValues values;
   for (std::size_t i = 0; i < sizes.size(); ++i) values[names_[i]] = sizes[i];
   return values;
+}
+
+std::set<Extent> SymbolicPlan::expressions_of(std::size_t kernel) const {
+  std::set<Extent> expressions;
+  if (const std::optional<Graph>& body = kernels_.at(kernel).body) add_expressions(*body, expressions);
+  std::erase_if(expressions, [](const Extent& each) { return each.is_known(); });
+  return expressions;
 }
 
 bool SymbolicPlan::is_table(std::size_t weight) const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,8 @@ class SymbolicPlan {
   }
   /// Have all samples the same kernel?
   [[nodiscard]] bool is_fixed(std::size_t kernel) const { return !kernels_.at(kernel).body; }
+  /// What in a kernel is no number: where all have the same values, it is the same kernel.
+  [[nodiscard]] std::set<Extent> expressions_of(std::size_t kernel) const;
   /// The first weight that is the same tensor at all sizes.
   [[nodiscard]] std::size_t first_of(std::size_t weight) const {
     return weights_.at(weight).same_as.value_or(weight);
