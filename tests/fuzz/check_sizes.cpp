@@ -136,10 +136,16 @@ std::string check_cuda(const ModelCase& test, const EngineOptions& options, Engi
   return check(test, options, notes, [](const OpenRun& run) { return programs_of(run, "cuda"); });
 }
 
+std::string check_many_cuda(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
+  return check(
+      test, options, notes, [](const OpenRun& run) { return programs_of(run, "cuda"); }, many_combinations);
+}
+
 constexpr SizeCheck checks[] = {{"size-plans", check_plans},
                                 {"sizes", check_programs},
                                 {"many-sizes", check_many},
-                                {"cuda-sizes", check_cuda}};
+                                {"cuda-sizes", check_cuda},
+                                {"many-cuda-sizes", check_many_cuda}};
 
 }  // namespace
 
