@@ -1,6 +1,7 @@
 // conv(x, w) with constant w, where the first or last lines or columns of w meet nothing but padding, wherever the window
 // stands: they are cut off, and the padding with them. A window of 3x3 with dilation 36 on 28x28 pixels has one tap that counts.
-// What single channels lose by it is little: at sizes that differ, they keep one filter for all.
+// At sizes that differ a filter is to be one of few: single channels, which lose little by it, keep theirs, and a long one is cut
+// to a power of two of taps.
 
 #include <algorithm>
 #include <bit>
@@ -20,18 +21,43 @@ struct Line {
   std::int64_t first = 0;  ///< the tap that is now the first
 };
 
-void drop_taps(Line& line) {
+/// How many of the first taps, or of the last ones, may go.
+struct Ends {
+  std::int64_t first = 0, last = 0;
+};
+
+Ends padded_ends(const Line& line) {
   const std::int64_t last_window = (line.windows - 1) * line.stride;
-  while (line.taps > 1 && line.low >= line.dilation && last_window < line.low) {
-    line.low -= line.dilation;
-    ++line.first;
-    --line.taps;
-  }
-  while (line.taps > 1 && line.high >= line.dilation &&
-         (line.taps - 1) * line.dilation - line.low >= line.extent) {
-    line.high -= line.dilation;
-    --line.taps;
-  }
+  Ends ends;
+  while (line.taps - ends.first > 1 && line.low - ends.first * line.dilation >= line.dilation &&
+         last_window < line.low - ends.first * line.dilation)
+    ++ends.first;
+  const std::int64_t low = line.low - ends.first * line.dilation;
+  while (line.taps - ends.first - ends.last > 1 && line.high - ends.last * line.dilation >= line.dilation &&
+         (line.taps - ends.first - ends.last - 1) * line.dilation - low >= line.extent)
+    ++ends.last;
+  return ends;
+}
+
+/// Of a long filter only as many that a power of two is left, and from both ends alike, so that sizes near each other keep the same.
+Ends few_forms(const Line& line, const Ends& most) {
+  constexpr std::int64_t few_taps = 8;
+  const std::int64_t left = line.taps - most.first - most.last;
+  if (left <= few_taps) return most;
+  const auto kept = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(left)));
+  const std::int64_t dropped = std::max<std::int64_t>(line.taps - kept, 0);
+  const std::int64_t first =
+      std::clamp(dropped / 2, std::max<std::int64_t>(dropped - most.last, 0), std::min(dropped, most.first));
+  return {first, dropped - first};
+}
+
+void drop_taps(Line& line, bool open_sizes) {
+  const Ends most = padded_ends(line);
+  const Ends ends = open_sizes ? few_forms(line, most) : most;
+  line.first = ends.first;
+  line.taps -= ends.first + ends.last;
+  line.low -= ends.first * line.dilation;
+  line.high -= ends.last * line.dilation;
   if (line.taps == 1) line.dilation = 1;
 }
 
@@ -64,7 +90,7 @@ bool drop_taps(GraphRewriter& rewriter, const Node& node, bool open_sizes) {
   for (std::size_t d = 0; d < rank; ++d) {
     Line line{x[d + 2],     out[d + 2], sizes[d + 2],  node.attributes.integers("strides")[d],
               dilations[d], pads[d],    pads[d + rank]};
-    drop_taps(line);
+    drop_taps(line, open_sizes);
     drops = drops || line.taps < sizes[d + 2];
     starts[d + 2] = line.first, sizes[d + 2] = line.taps, dilations[d] = line.dilation;
     pads[d] = line.low, pads[d + rank] = line.high;

@@ -74,6 +74,33 @@ TEST(DropPaddedTaps, KeepsFiltersOfSingleChannelsWhereSizesDiffer) {
   EXPECT_FALSE(same_structure(drop_padded_taps(dense, true), dense));
 }
 
+/// Images of n pixels need 2 n of the twenty taps: few of them as they are, else sixteen or all, and the same ones.
+TEST(DropPaddedTaps, LongFiltersKeepAPowerOfTwoWhereSizesDiffer) {
+  const auto long_filter = [](int extent) {
+    std::string weights = "1.0";
+    for (int i = 1; i < 40; ++i) weights += fmt::format(", {}.0", i % 7);
+    return graph_of(
+        fmt::format("%x: f32[1,2,{}]", extent).c_str(),
+        fmt::format(
+            "  %w = constant f32[1,2,20] {{{}}}\n"
+            "  %a: f32[1,1,{}] = conv(%x, %w) {{dilations=[1], groups=1, pads=[10,10], strides=[1]}}\n"
+            "  return %a\n",
+            weights, extent + 1)
+            .c_str());
+  };
+  const std::pair<int, int> kept[] = {{3, 6}, {4, 8}, {5, 16}, {6, 16}, {8, 16}, {9, 20}, {12, 20}};
+  for (const auto& [extent, taps_left] : kept) {
+    const Graph before = long_filter(extent);
+    const Graph after = drop_padded_taps(before, true);
+    verify(after);
+    const Node& conv = after.nodes().back();
+    EXPECT_EQ(after.type(conv.inputs[1]).dims()[2], taps_left) << extent;
+    if (taps_left == 16) EXPECT_EQ(conv.attributes.integers("pads"), (Dims{8, 8})) << extent;
+    const Tensor x = counting(before.type(before.inputs[0]).dims());
+    EXPECT_EQ(values(interpret(after, {x})[0]), values(interpret(before, {x})[0])) << extent;
+  }
+}
+
 /// Zeros of the padding times an infinity are no numbers.
 TEST(DropPaddedTaps, KeepsFiltersWithInfinities) {
   const auto is_kept = [](const char* type, const char* last) {
