@@ -1,5 +1,7 @@
 #include "runtime/worker_team.h"
 
+#include <sched.h>
+
 #include <algorithm>
 
 namespace sylvite {
@@ -20,12 +22,23 @@ void relax() {
 #endif
 }
 
+/// Moves the calling thread off a processor, where it may use another.
+void leave_processor(int processor) {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(processor, &others);
+  if (CPU_COUNT(&others) == 0 || ::sched_setaffinity(0, sizeof others, &others) != 0) return;
+  ::sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
 }  // namespace
 
 WorkerTeam::WorkerTeam(int members, double spin_seconds)
     : spin_(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
           std::chrono::duration<double>(spin_seconds))),
-      shares_(static_cast<std::size_t>(std::max(1, members))) {}
+      shares_(static_cast<std::size_t>(std::max(1, members))),
+      leader_processor_(::sched_getcpu()) {}
 
 bool WorkerTeam::in_task() {
   return is_in_task;
@@ -83,6 +96,7 @@ int WorkerTeam::run(const ParallelLoop& loop) {
   if (loop.count <= 0) return 0;
   loop_ = loop;
   failure_.store(0, std::memory_order_relaxed);
+  leader_processor_.store(::sched_getcpu(), std::memory_order_relaxed);
   unfinished_.store(loop.count, std::memory_order_relaxed);
   const std::uint64_t number = (number_.load(std::memory_order_relaxed) + 1) % (task_mask - 1);
   int begin = 0;
@@ -102,11 +116,19 @@ int WorkerTeam::run(const ParallelLoop& loop) {
   return failure_.load(std::memory_order_relaxed);
 }
 
+/// A worker on the leader's processor takes time from it and gives it nothing.
+void WorkerTeam::leave_leader() const {
+  const int processor = leader_processor_.load(std::memory_order_relaxed);
+  if (processor >= 0 && processor < CPU_SETSIZE && processor == ::sched_getcpu()) leave_processor(processor);
+}
+
 void WorkerTeam::serve(int member) {
+  leave_leader();
   for (std::uint64_t number = number_.load(std::memory_order_acquire); number != stopped;
        number = number_.load(std::memory_order_acquire)) {
     work_on(number, member);
     await_change(number_, number);
+    leave_leader();
   }
 }
 

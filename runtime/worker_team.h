@@ -24,6 +24,10 @@ struct ParallelLoop {
 /// Each member has a share of a loop's tasks, in one piece, and takes tasks of others when its own are done.
 /// So a member walks the same part of the image in one kernel after another, and finds in its own cache most
 /// of what it reads.
+///
+/// Where other programs run, the system may put a worker on the processor of the leader. Both wait for each other by
+/// spinning, OpenMP's barrier for milliseconds, so every handover would take the system's whole slice of time: such a
+/// worker moves to another processor.
 class WorkerTeam {
  public:
   WorkerTeam(int members, double spin_seconds);
@@ -43,6 +47,7 @@ class WorkerTeam {
     std::atomic<std::uint64_t> left{0};
   };
 
+  void leave_leader() const;
   void work_on(std::uint64_t loop_number, int member);
   int drain(std::uint64_t loop_number, std::size_t share);
   [[nodiscard]] int share_end(std::size_t share) const;
@@ -52,6 +57,7 @@ class WorkerTeam {
   std::chrono::steady_clock::duration spin_;
   std::vector<Share> shares_;  ///< one per member; written before number_ and after the last loop's tasks
   std::atomic<std::uint64_t> number_{0};  ///< of the loop to work on
+  std::atomic<int> leader_processor_;     ///< where the leader was when it began its last loop
   std::atomic<int> unfinished_{0};
   std::atomic<int> failure_{0};
   ParallelLoop loop_;  ///< written only while no task is taken or running

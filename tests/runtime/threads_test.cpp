@@ -1,6 +1,7 @@
 #include "runtime/threads.h"
 
 #include <gmock/gmock.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -9,6 +10,8 @@
 #include <stdexcept>
 #include <thread>
 #include <vector>
+
+#include "runtime/worker_team.h"
 
 namespace sylvite {
 namespace {
@@ -75,6 +78,52 @@ TEST(ParallelForTest, EachThreadBeginsWithAShareOfItsOwn) {
       EXPECT_LT(order.place[2], order.place[1]);
     }
   });
+}
+
+struct Places {
+  std::atomic<int> begun = 0;
+  std::array<std::atomic<int>, 2> processors = {};
+};
+
+/// Tells where it runs, and lasts until the other task has begun, too.
+int tell_processor(void*, int i, std::uint8_t* closure) {
+  auto& places = *reinterpret_cast<Places*>(closure);
+  places.processors.at(static_cast<std::size_t>(i)) = ::sched_getcpu();
+  ++places.begun;
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (places.begun < 2 && std::chrono::steady_clock::now() < give_up) std::this_thread::yield();
+  return 0;
+}
+
+cpu_set_t only(int processor) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(processor, &set);
+  return set;
+}
+
+TEST(WorkerTeamTest, AWorkerLeavesTheProcessorOfItsLeader) {
+  cpu_set_t all;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor";
+  const int processor = ::sched_getcpu();
+  const cpu_set_t here = only(processor);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof here, &here), 0);
+  for (int round = 0; round < 20; ++round) {
+    WorkerTeam team(2, 1e-4);
+    std::thread worker([&] {
+      EXPECT_EQ(::sched_setaffinity(0, sizeof here, &here), 0);
+      EXPECT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
+      team.serve(1);
+    });
+    Places places;
+    EXPECT_EQ(team.run({nullptr, tell_processor, 0, 2, bytes_of(&places)}), 0);
+    team.stop();
+    worker.join();
+    EXPECT_EQ(places.processors[0], processor);
+    EXPECT_NE(places.processors[1], processor);
+  }
+  EXPECT_EQ(::sched_setaffinity(0, sizeof all, &all), 0);
 }
 
 struct Nest {
