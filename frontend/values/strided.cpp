@@ -33,15 +33,24 @@ template <typename Element>
 void transpose_rows(const Element* from, Element* to, const Dims& out_dims, const Dims& in_strides,
                     std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t together = 16;
+  const std::size_t rank = out_dims.size();
   const std::int64_t inner = out_dims.back(), step = in_strides.back();
+  const std::int64_t line = rank > 1 ? out_dims[rank - 2] : 1,
+                     line_step = rank > 1 ? in_strides[rank - 2] : 0;
+  std::int64_t in_line = 0;  // how many rows of this line follow
+  const Element* next = nullptr;
   for (std::int64_t row = begin; row < end; row += together) {
     const std::int64_t rows = std::min(together, end - row);
     const Element* sources[together];
-    for (std::int64_t r = 0; r < rows; ++r) {
-      std::int64_t rest = row + r, offset = 0;
-      for (std::size_t axis = out_dims.size() - 1; axis-- > 0; rest /= out_dims[axis])
-        offset += rest % out_dims[axis] * in_strides[axis];
-      sources[r] = from + offset;
+    for (std::int64_t r = 0; r < rows; ++r, --in_line, next += line_step) {
+      if (in_line == 0) {
+        std::int64_t rest = row + r, offset = 0;
+        for (std::size_t axis = rank - 1; axis-- > 0; rest /= out_dims[axis])
+          offset += rest % out_dims[axis] * in_strides[axis];
+        next = from + offset;
+        in_line = line - (row + r) % line;
+      }
+      sources[r] = next;
     }
     if (step == 1) {
       for (std::int64_t r = 0; r < rows; ++r)
