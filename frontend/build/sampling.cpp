@@ -1,5 +1,7 @@
 #include "frontend/build/sampling.h"
 
+#include <limits>
+
 #include "base/error.h"
 
 namespace sylvite {
@@ -70,8 +72,8 @@ std::vector<Tap> taps_of(Sym position, SampleMode mode) {
 }
 
 /// A tap ready to be read: its coordinate is inside the map, and its weight is zero where nothing is to be
-/// read.
-Tap inside(const Tap& tap, std::int64_t extent, const Sampling& sampling) {
+/// read. Coordinates are of type `whole`.
+Tap inside(const Tap& tap, std::int64_t extent, const Sampling& sampling, DType whole) {
   const auto last = static_cast<double>(extent - 1);
   Tap result = tap;
   if (sampling.padding == SamplePadding::zeros) {
@@ -83,7 +85,7 @@ Tap inside(const Tap& tap, std::int64_t extent, const Sampling& sampling) {
     const Borders borders = borders_of(extent, sampling.align_corners);
     result.coordinate = apply(Op::round, reflect(tap.coordinate, borders.low, borders.high));
   }
-  result.coordinate = cast(clamp(result.coordinate, 0, last), DType::i64);
+  result.coordinate = cast(clamp(result.coordinate, 0, last), whole);
   return result;
 }
 
@@ -127,8 +129,9 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
   // Every choice of a tap per axis becomes nodes of its own.
   if (positions.size() > 4) throw UnsupportedError("a map of {} spatial axes is sampled", positions.size());
   const Dims spatial(dims.begin() + 2, dims.end());
-  Sampler sampler{
-      reshape(x, {dims[0], dims[1], checked_product(spatial, "map")}), dense_strides(spatial), {}, Sym()};
+  const std::int64_t pixels = checked_product(spatial, "map");
+  const DType whole = pixels <= std::numeric_limits<std::int32_t>::max() ? DType::i32 : DType::i64;
+  Sampler sampler{reshape(x, {dims[0], dims[1], pixels}), dense_strides(spatial), {}, Sym()};
   for (std::size_t axis = 0; axis < positions.size(); ++axis) {
     Sym position = positions[axis];
     if (sampling.mode == SampleMode::nearest && !sampling.pads_elements)
@@ -136,7 +139,7 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
     position = pull_inside(position, spatial[axis], sampling);
     std::vector<Tap> taps;
     for (const Tap& tap : taps_of(position, sampling.mode))
-      taps.push_back(inside(tap, spatial[axis], sampling));
+      taps.push_back(inside(tap, spatial[axis], sampling, whole));
     sampler.taps.push_back(std::move(taps));
   }
   sampler.add(0, Sym(), Sym());

@@ -77,7 +77,6 @@ class Fuser {
       if (live_[id]) place(id);
     std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return a.root < b.root; });
     std::vector<Group> groups;
-    groups.reserve(drafts_.size());
     for (const Draft& draft : drafts_) groups.push_back(finished(draft));
     return groups;
   }
@@ -251,11 +250,10 @@ class Fuser {
     const std::set<std::size_t> groups = reading_groups(id);
     const bool few = groups.size() == 1 || is_widening(graph_, node(id)) ||
                      (groups.size() <= most_repetitions && is_repeated(id));
-    const bool joins =
-        few && !groups.empty() && std::all_of(groups.begin(), groups.end(), [&](std::size_t group) {
-          return allowance_in(drafts_[group], id).has_value() &&
-                 !(options_.refuse_template && repeats_too_often(graph_, drafts_[group].nodes, id, readers_));
-        });
+    const auto takes = [&](std::size_t group) {
+      return allowance_in(drafts_[group], id).has_value() && !computes_again(drafts_[group], id);
+    };
+    const bool joins = few && !groups.empty() && std::ranges::all_of(groups, takes);
     if (!joins) return add_draft({{id}, id, no_node, {}, {}, ""});
     if (leaves_template(groups, id)) {
       if (groups.size() != 1 || !leave_together(*groups.begin(), id))
@@ -263,6 +261,11 @@ class Fuser {
       return;
     }
     for (std::size_t group : groups) join(group, id);
+  }
+
+  [[nodiscard]] bool computes_again(const Draft& draft, NodeId id) const {
+    if (options_.refuse_template) return repeats_too_often(graph_, draft.nodes, id, readers_);
+    return draft.anchor == no_node && is_shared_work(graph_, draft.root, id);
   }
 
   /// A GPU computes in less time than it takes to write and read.

@@ -38,7 +38,34 @@ int computed_times(const Graph& graph, const std::set<NodeId>& kernel, NodeId id
   return count(id);
 }
 
+/// Operations in a row that lead to the node without a change of size, at most `most`.
+int work_behind(const Graph& graph, NodeId id, int most) {
+  const std::int64_t elements = graph.type(graph.node(id).outputs[0]).element_count();
+  std::set<NodeId> work;
+  for (std::vector<NodeId> left = {id}; !left.empty() && static_cast<int>(work.size()) < most;) {
+    const Node& node = graph.node(left.back());
+    if (role_of(node) == Role::pointwise) work.insert(left.back());
+    left.pop_back();
+    for (const ValueId input : node.inputs) {
+      const NodeId producer = input == no_value ? no_node : graph.value(input).producer;
+      if (producer == no_node || work.contains(producer) || role_of(graph.node(producer)) == Role::anchor)
+        continue;
+      if (graph.type(input).element_count() == elements) left.push_back(producer);
+    }
+  }
+  return static_cast<int>(work.size());
+}
+
 }  // namespace
+
+bool is_shared_work(const Graph& graph, NodeId root, NodeId id) {
+  constexpr std::int64_t many = 16, least_elements = 1 << 15, least_shared = 64;
+  constexpr int least_work = 4;
+  const std::int64_t shared = graph.type(graph.node(id).outputs[0]).element_count();
+  const std::int64_t all = graph.type(graph.node(root).outputs[0]).element_count();
+  return role_of(graph.node(id)) == Role::pointwise && shared >= least_shared && all >= least_elements &&
+         all >= many * shared && work_behind(graph, id, least_work) == least_work;
+}
 
 bool repeats_too_often(const Graph& graph, const std::set<NodeId>& kernel, NodeId id,
                        const IdMap<std::vector<NodeId>>& readers) {

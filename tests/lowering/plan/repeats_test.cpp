@@ -47,5 +47,22 @@ TEST(Repeats, LittleIsComputedAgain) {
   EXPECT_EQ(launches(differences(4, 32), true), 1U);
 }
 
+/// What `rows` rows of x are multiplied by: `work` operations on one row.
+Graph scaled_rows(std::int64_t rows, int work) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({rows, 2048}));
+  ValueId scale = graph.add_input("scale", f32({1, 2048}));
+  const ValueId bias = graph.add_input("bias", f32({1, 2048}));
+  for (int i = 0; i < work; ++i) scale = graph.add(i % 2 == 0 ? Op::mul : Op::add, {scale, bias});
+  graph.outputs = {graph.add(Op::mul, {x, scale})};
+  return graph;
+}
+
+TEST(Repeats, WorkThatManyElementsShareIsStored) {
+  EXPECT_EQ(launches(scaled_rows(32, 4), false), 2U);
+  EXPECT_EQ(launches(scaled_rows(32, 3), false), 1U);  // as soon computed as read
+  EXPECT_EQ(launches(scaled_rows(8, 6), false), 1U);   // for few
+}
+
 }  // namespace
 }  // namespace sylvite
