@@ -16,11 +16,10 @@ std::int64_t clamp_index(std::int64_t index, std::int64_t extent) {
   return std::clamp<std::int64_t>(index < 0 ? index + extent : index, 0, extent - 1);
 }
 
-/// Offset in elements, within data, of the slice that index tuple `tuple` of `size` axes names.
-std::int64_t tuple_offset(const std::int64_t* tuple, std::size_t size, const Dims& dims,
+/// Offset in elements, within data of these dims and strides, of the slice that index tuple `tuple` of `size` axes names.
+std::int64_t tuple_offset(const std::int64_t* tuple, std::size_t size, const Dims& dims, const Dims& strides,
                           std::size_t first_axis) {
   std::int64_t offset = 0;
-  const Dims strides = dense_strides(dims);
   for (std::size_t i = 0; i < size; ++i) {
     const std::size_t axis = first_axis + i;
     offset += clamp_index(tuple[i], dims[axis]) * strides[axis];
@@ -32,19 +31,23 @@ std::int64_t product(Dims::const_iterator begin, Dims::const_iterator end) {
   return checked_product(Dims(begin, end), "slice");
 }
 
-/// For element number `element` of `indices` (dims `counts`): the position in data of the element it
-/// addresses when its own index replaces the coordinate along `axis`.
-std::int64_t element_position(std::int64_t element, std::int64_t index, const Dims& counts, const Dims& dims,
-                              std::size_t axis) {
-  std::int64_t position = 0;
-  std::int64_t stride = 1;
-  for (std::size_t i = dims.size(); i-- > 0;) {
-    const std::int64_t coordinate = i == axis ? clamp_index(index, dims[i]) : element % counts[i];
-    position += coordinate * stride;
-    element /= counts[i];
-    stride *= dims[i];
+/// Calls visit(i, position) for each element i of `indices` (dims `counts`): `position` is in data of these dims, where the
+/// element's own index replaces the coordinate along `axis`.
+template <typename Visit>
+void for_positions(const std::vector<std::int64_t>& indices, const Dims& counts, const Dims& dims,
+                   std::size_t axis, const Visit& visit) {
+  const Dims strides = dense_strides(dims);
+  const std::int64_t row = counts.back(), step = axis + 1 == dims.size() ? 0 : 1;
+  const auto size = static_cast<std::int64_t>(indices.size());
+  for (std::int64_t begin = 0; begin < size; begin += row) {
+    std::int64_t base = 0, rest = begin / row;
+    for (std::size_t i = dims.size() - 1; i-- > 0; rest /= counts[i])
+      if (i != axis) base += rest % counts[i] * strides[i];
+    for (std::int64_t j = 0; j < row; ++j) {
+      const std::int64_t index = clamp_index(indices[static_cast<std::size_t>(begin + j)], dims[axis]);
+      visit(begin + j, base + j * step + index * strides[axis]);
+    }
   }
-  return position;
 }
 
 template <typename C>
@@ -56,16 +59,9 @@ C combine(C old_value, C update, const std::string& reduction) {
   return reduction == "max" ? std::max(old_value, update) : std::min(old_value, update);
 }
 
-/// Stores update element `from` at element `to` of the result, combined with what is there. Integers that are
-/// added or multiplied wrap around.
+/// Combines update element `from` with element `to` of the result. Integers that are added or multiplied wrap around.
 void write_element(Tensor& result, std::int64_t to, const Tensor& updates, std::int64_t from,
                    const std::string& reduction) {
-  if (reduction == "none") {
-    const std::size_t size = dtype_size(result.dtype());
-    std::memcpy(static_cast<std::byte*>(result.mutable_data()) + static_cast<std::size_t>(to) * size,
-                static_cast<const std::byte*>(updates.data()) + static_cast<std::size_t>(from) * size, size);
-    return;
-  }
   const bool wraps = reduction == "add" || reduction == "mul";
   with_storage(result.dtype(), [&](auto zero) {
     using T = decltype(zero);
@@ -114,12 +110,12 @@ OutputTensors evaluate_gather_elements(Op, InputTensors inputs, const Attributes
                                        ResultTypes types) {
   Tensor result(types[0].dtype, types[0].dims());
   const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
-  const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const auto element = static_cast<std::int64_t>(i);
-    const std::int64_t from = element_position(element, indices[i], result.dims(), inputs[0]->dims(), axis);
-    write_element(result, element, *inputs[0], from, "none");
-  }
+  with_bits(dtype_size(result.dtype()), [&](auto zero) {
+    const auto* from = static_cast<const decltype(zero)*>(inputs[0]->data());
+    auto* to = static_cast<decltype(zero)*>(result.mutable_data());
+    for_positions(inputs[1]->to_int64s(), result.dims(), inputs[0]->dims(), axis,
+                  [&](std::int64_t i, std::int64_t position) { to[i] = from[position]; });
+  });
   return {result};
 }
 
@@ -136,12 +132,13 @@ OutputTensors evaluate_gather_nd(Op, InputTensors inputs, const Attributes& attr
   const std::int64_t batch_size = product(dims.begin() + batch_dims, dims.end());
   const std::int64_t slice = product(dims.begin() + batch_dims + counts.back(), dims.end());
   const auto slice_bytes = static_cast<std::size_t>(slice) * dtype_size(result.dtype());
+  const Dims strides = dense_strides(dims);
   const auto* source = static_cast<const std::byte*>(inputs[0]->data());
   auto* target = static_cast<std::byte*>(result.mutable_data());
   for (std::int64_t i = 0; i < batches * tuples; ++i) {
     const std::int64_t* tuple = indices.data() + static_cast<std::size_t>(i) * size;
-    const std::int64_t from =
-        i / tuples * batch_size + tuple_offset(tuple, size, dims, static_cast<std::size_t>(batch_dims));
+    const std::int64_t from = i / tuples * batch_size +
+                              tuple_offset(tuple, size, dims, strides, static_cast<std::size_t>(batch_dims));
     std::memcpy(target, source + static_cast<std::size_t>(from) * dtype_size(result.dtype()), slice_bytes);
     target += slice_bytes;
   }
@@ -153,11 +150,18 @@ OutputTensors evaluate_scatter_elements(Op, InputTensors inputs, const Attribute
   const auto axis = static_cast<std::size_t>(attributes.integer("axis"));
   const std::string& reduction = attributes.string("reduction");
   const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    const auto element = static_cast<std::int64_t>(i);
-    const std::int64_t to = element_position(element, indices[i], inputs[1]->dims(), result.dims(), axis);
-    write_element(result, to, *inputs[2], element, reduction);
+  if (reduction != "none") {
+    for_positions(indices, inputs[1]->dims(), result.dims(), axis, [&](std::int64_t i, std::int64_t to) {
+      write_element(result, to, *inputs[2], i, reduction);
+    });
+    return {result};
   }
+  with_bits(dtype_size(result.dtype()), [&](auto zero) {
+    const auto* updates = static_cast<const decltype(zero)*>(inputs[2]->data());
+    auto* target = static_cast<decltype(zero)*>(result.mutable_data());
+    for_positions(indices, inputs[1]->dims(), result.dims(), axis,
+                  [&](std::int64_t i, std::int64_t to) { target[to] = updates[i]; });
+  });
   return {result};
 }
 
@@ -170,8 +174,18 @@ OutputTensors evaluate_scatter_nd(Op, InputTensors inputs, const Attributes& att
   if (slice == 0) return {result};
   const std::vector<std::int64_t> indices = inputs[1]->to_int64s();
   const std::int64_t tuples = inputs[2]->size() / slice;
+  const Dims strides = dense_strides(dims);
+  const std::size_t slice_bytes = static_cast<std::size_t>(slice) * dtype_size(result.dtype());
+  const auto* updates = static_cast<const std::byte*>(inputs[2]->data());
+  auto* target = static_cast<std::byte*>(result.mutable_data());
   for (std::int64_t i = 0; i < tuples; ++i) {
-    const std::int64_t to = tuple_offset(indices.data() + static_cast<std::size_t>(i) * size, size, dims, 0);
+    const std::int64_t to =
+        tuple_offset(indices.data() + static_cast<std::size_t>(i) * size, size, dims, strides, 0);
+    if (reduction == "none") {
+      std::memcpy(target + static_cast<std::size_t>(to) * dtype_size(result.dtype()),
+                  updates + static_cast<std::size_t>(i) * slice_bytes, slice_bytes);
+      continue;
+    }
     for (std::int64_t j = 0; j < slice; ++j)
       write_element(result, to + j, *inputs[2], i * slice + j, reduction);
   }

@@ -27,12 +27,12 @@ void copy_row_bytes(const std::byte* source, std::int64_t stride, std::byte* tar
   });
 }
 
-/// Rows of the result, innermost axis whole, a few at a time: they often share the cache lines that they
-/// read.
+/// Rows of the result, innermost axis whole, some at a time: they often share the cache lines that they read. Of those,
+/// parts of `block` elements, since each may be of a page of its own.
 template <typename Element>
 void transpose_rows(const Element* from, Element* to, const Dims& out_dims, const Dims& in_strides,
                     std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t together = 16;
+  constexpr std::int64_t together = 64, block = 16;
   const std::size_t rank = out_dims.size();
   const std::int64_t inner = out_dims.back(), step = in_strides.back();
   const std::int64_t line = rank > 1 ? out_dims[rank - 2] : 1,
@@ -57,8 +57,14 @@ void transpose_rows(const Element* from, Element* to, const Dims& out_dims, cons
         std::memcpy(to + (row + r) * inner, sources[r], static_cast<std::size_t>(inner) * sizeof(Element));
       continue;
     }
-    for (std::int64_t i = 0; i < inner; ++i)
-      for (std::int64_t r = 0; r < rows; ++r) to[(row + r) * inner + i] = sources[r][i * step];
+    for (std::int64_t first = 0; first < inner; first += block) {
+      const std::int64_t count = std::min(block, inner - first);
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const Element* source = sources[r] + first * step;
+        Element* target = to + (row + r) * inner + first;
+        for (std::int64_t i = 0; i < count; ++i) target[i] = source[i * step];
+      }
+    }
   }
 }
 
