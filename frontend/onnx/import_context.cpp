@@ -11,6 +11,7 @@
 #include "frontend/onnx/node_order.h"
 #include "frontend/onnx/tail.h"
 #include "frontend/onnx/tensor.h"
+#include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {
@@ -131,10 +132,7 @@ std::vector<std::int64_t> ImportContext::constant_integers(int i) {
 std::vector<double> ImportContext::constant_reals(int i) {
   const Tensor tensor = constant(i);
   check_list_size(tensor);
-  std::vector<double> values;
-  values.reserve(static_cast<std::size_t>(tensor.size()));
-  for (std::int64_t at = 0; at < tensor.size(); ++at) values.push_back(tensor.as_double(at));
-  return values;
+  return decode<double>(tensor);
 }
 
 std::optional<std::vector<std::int64_t>> ImportContext::integers_from(int i, const std::string& name) {

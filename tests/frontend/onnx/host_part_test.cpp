@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <onnx-ml.pb.h>
 
+#include <array>
 #include <cmath>
+#include <limits>
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
@@ -118,6 +120,58 @@ TEST(HostPart, RandomNumbersAreDrawnAtEveryRunAndASeedRepeatsThem) {
   EXPECT_NE(draw(), draw());
   set_real(node, "seed", 3);
   EXPECT_EQ(draw(), draw());
+}
+
+/// The means of powers 1 to 4 of what the operator draws, and of the products of neighbours.
+std::vector<double> moments(const char* op, onnx::TensorProto::DataType dtype) {
+  onnx::ModelProto model = empty_model(15);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_output(graph, "y");
+  onnx::NodeProto& node = add_node(graph, op, {}, {"y"});
+  set_integers(node, "shape", {100000});
+  set_integer(node, "dtype", dtype);
+  set_real(node, "seed", 5);
+  const Tensor drawn = interpret(imported(model), {}).at(0).tensor();
+  std::vector<double> means(5);
+  for (std::int64_t i = 0; i + 1 < drawn.size(); ++i) {
+    const double x = drawn.as_double(i), next = drawn.as_double(i + 1);
+    const double terms[] = {x, x * x, x * x * x, x * x * x * x, x * next};
+    for (std::size_t k = 0; k < means.size(); ++k)
+      means[k] += terms[k] / static_cast<double>(drawn.size() - 1);
+  }
+  return means;
+}
+
+TEST(HostPart, RandomNumbersHaveTheMomentsOfTheirDistributions) {
+  using ::testing::DoubleNear;
+  for (const auto dtype : {onnx::TensorProto::FLOAT, onnx::TensorProto::DOUBLE}) {
+    EXPECT_THAT(moments("RandomNormal", dtype),
+                ElementsAre(DoubleNear(0, 0.02), DoubleNear(1, 0.03), DoubleNear(0, 0.08), DoubleNear(3, 0.2),
+                            DoubleNear(0, 0.02)));
+    EXPECT_THAT(moments("RandomUniform", dtype),
+                ElementsAre(DoubleNear(0.5, 0.01), DoubleNear(1.0 / 3, 0.01), DoubleNear(0.25, 0.01),
+                            DoubleNear(0.2, 0.01), DoubleNear(0.25, 0.01)));
+  }
+}
+
+TEST(HostPart, ClassesAreDrawnByTheirLogarithms) {
+  onnx::ModelProto model = empty_model(15);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 3});
+  add_output(graph, "y");
+  onnx::NodeProto& node = add_node(graph, "Multinomial", {"x"}, {"y"});
+  set_integer(node, "sample_size", 20000);
+  set_real(node, "seed", 1);
+  const float far = -std::numeric_limits<float>::infinity();
+  const Tensor x =
+      Tensor::of<float>(DType::f32, {2, 3}, {900, far, 900 + std::log(3.0F), std::log(0.5F), 0, far});
+  const Tensor y = interpret(imported(model), {x}).at(0).tensor();
+  std::array<std::array<double, 3>, 2> shares = {};
+  for (std::int64_t i = 0; i < y.size(); ++i)
+    shares.at(static_cast<std::size_t>(i / 20000)).at(static_cast<std::size_t>(y.as_int64(i))) += 1.0 / 20000;
+  using ::testing::DoubleNear;
+  EXPECT_THAT(shares[0], ElementsAre(DoubleNear(0.25, 0.02), 0.0, DoubleNear(0.75, 0.02)));
+  EXPECT_THAT(shares[1], ElementsAre(DoubleNear(1.0 / 3, 0.02), DoubleNear(2.0 / 3, 0.02), 0.0));
 }
 
 /// The label with the larger of two scores, twice as often once it is moved.
