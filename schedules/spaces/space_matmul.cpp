@@ -57,23 +57,31 @@ bool can_slice(const MatmulProblem& problem) {
          problem.least_m == problem.m;
 }
 
-/// Slices for the small tiles of AVX2, if whole panels exceed the L1 and there are rows enough to share one;
-/// of more than 256 rows, a panel would send too many past the L2.
+/// Do the panels of a tile fill so much of the L2 that every tile of rows would fetch them from behind it?
+bool is_deep(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+  return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / 4;
+}
+
+/// Of more rows, a panel would send too many past the L2.
+constexpr std::int64_t most_sliced_rows = 256;
+
+/// Slices where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to
+/// share one.
 std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
   constexpr std::int64_t most_rows = 256;
-  const bool pays = panel_cycles(problem, machine, tile) > 0 && problem.m >= 16 * tile.rows &&
-                    problem.batch * problem.m <= most_rows;
-  if (!pays || !can_slice(problem)) return 0;
+  const bool pays = (panel_cycles(problem, machine, tile) > 0 || is_deep(problem, machine, tile)) &&
+                    problem.m >= 16 * tile.rows && problem.batch * problem.m <= most_rows;
+  if (!pays || problem.m < 16 * tile.rows || !can_slice(problem)) return 0;
   const auto slab = std::find_if(slab_choices.begin(), slab_choices.end(),
                                  [&](std::int64_t steps) { return problem.k % steps == 0; });
   return slab == slab_choices.end() ? 0 : *slab;
 }
 
-/// Tasks of a panel and all rows.
+/// Tasks of a panel and all rows, or as many as slices are for.
 void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int64_t slab,
                 MatmulPoint& point) {
   point.slab = slab;
-  point.row_tiles = ceil_div(problem.m, tile.rows);
+  point.row_tiles = std::min(ceil_div(problem.m, tile.rows), most_sliced_rows / tile.rows);
   point.panel_groups = 1;
   point.rows_outer = 0;
   point.unroll_k = 4;
@@ -156,7 +164,8 @@ std::vector<Range<MatmulPoint>> TiledMatmul::ranges() const {
   std::vector<std::int64_t> slabs = {0};
   for (const std::int64_t steps : slab_choices) {
     const bool divides = problem.k % steps == 0 && problem.k > steps;
-    if (has_small_tiles(machine) && can_slice(problem) && divides) slabs.push_back(steps);
+    const bool helps = has_small_tiles(machine) || is_deep(problem, machine, {first.rows, first.panels});
+    if (helps && can_slice(problem) && divides) slabs.push_back(steps);
   }
   ranges.push_back({"slab", &P::slab, starting_with(first.slab, slabs)});
   if (has_weight) {

@@ -155,6 +155,23 @@ TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
   expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 2e-6, narrow.target);
 }
 
+TEST(MatmulPanels, SlicesDeepPanels) {
+  const Space& space = space_named("matmul_panels");
+  const Machine machine = test_machine(1);
+  const std::int64_t deep = machine.l2_bytes / 64 / 256 * 256 + 256;
+  const auto slab = [&](std::int64_t m, std::int64_t k) {
+    const Kernel kernel = dense_kernel({m, k}, k, 96);
+    const BoundSpace taken = bound(space, kernel, machine);
+    (void)taken.at(taken.heuristic);
+    return named_values(taken, taken.heuristic).at("slab");
+  };
+  EXPECT_EQ(slab(150, deep), 256);
+  EXPECT_EQ(slab(4, deep), 0) << "too few rows share a slice";
+  EXPECT_EQ(slab(150, 768), 0) << "the L2 holds a panel and more";
+  const Kernel kernel = dense_kernel({300, deep}, deep, 40);
+  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
+}
+
 TEST(MatmulPanels, ReadsAnActivationThroughViews) {
   Graph body;
   const ValueId heads = body.add_input("heads", make_type(DType::f32, {1, 3, 10, 8}));
