@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <span>
 
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/problems.h"
@@ -8,7 +9,8 @@
 // Spaces for kernels whose anchor is reduce_*, arg_max, arg_min, a pooling, or a scan, an ordering or a
 // scatter.
 //   reduction_rows     the innermost input dim is folded: partial results in registers (fold_row); arg_max and arg_min in the
-//                      form arg_rows
+//                      form arg_rows. Rows that are shorter than a vector are folded a vector of rows at a time; what comes
+//                      after folds of longer ones is, where it takes long
 //   reduction_columns  it is not: each lane has a result of its own (fold_columns); also pooling, of dense images in the form
 //                      pool_lines: a line of the window's columns, then its windows
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread).
@@ -117,10 +119,50 @@ std::string refuses_rows(const Kernel& kernel) {
   return "";
 }
 
+/// How the results of several rows are taken together.
+enum class Block {
+  none,
+  lanes,  ///< rows that are shorter than a vector: each lane folds a row of its own
+  work,   ///< what comes after the folds takes long: it is done for a vector of rows
+};
+
+/// The innermost loop of the output that is longer than 1, which is that of rows. REQUIRES one.
+std::size_t loop_of_rows(const KernelFacts& facts) {
+  const auto found = std::ranges::find_if(
+      facts.loops, [](const RunExtent& loop) { return loop.is_open || loop.extent > 1; });
+  return static_cast<std::size_t>(found - facts.loops.begin());
+}
+
+/// Is there, behind the fold, more than simple arithmetic? For one number it takes as long as for a vector.
+bool has_late_work(const Kernel& kernel) {
+  const std::span<const Node> late =
+      std::span(kernel.body.nodes()).subspan(static_cast<std::size_t>(kernel.anchor) + 1);
+  return std::ranges::any_of(late,
+                             [](const Node& node) { return op_info(node.op).facts.cost >= Cost::function; });
+}
+
+Block block_of_rows(const Kernel& kernel, const KernelFacts& facts, const Fold& fold) {
+  const Node& anchor = *facts.anchor;
+  const bool has_loops = loop_extents(kernel.body.type(anchor.outputs.front())) == facts.extents;
+  const std::size_t rows = loop_of_rows(facts);
+  if (!is_reduction(anchor) || !has_loops || rows == facts.loops.size() ||
+      facts.loops[rows].least < facts.lanes)
+    return Block::none;
+  const bool is_one_axis = !fold.row.is_open && product(fold.extents, 1, fold.extents.size()) == 1;
+  const std::int64_t most = has_late_work(kernel) ? facts.lanes : facts.lanes - 1;
+  if (is_one_axis && fold.extents[0] <= most) return Block::lanes;
+  // Of longer rows the folds are most; and the last block of a few rows shifts far inwards.
+  const bool is_even = !facts.loops[rows].is_open &&
+                       (facts.extents[rows] % facts.lanes == 0 || facts.extents[rows] >= 4 * facts.lanes);
+  const bool is_short = is_one_axis && fold.extents[0] <= 8 * facts.lanes;
+  return is_even && is_short && has_late_work(kernel) ? Block::work : Block::none;
+}
+
 struct ReductionRows : Reduction {
   Fold fold;
 
   [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at_blocks(const Numbers& point, Block block) const;
   /// Places are 64 bits wide as results alone.
   [[nodiscard]] std::int64_t fold_lanes() const {
     const bool is_narrow = dtype_size(kernel.body.type(facts.anchor->inputs.front()).dtype) <= 4;
@@ -128,7 +170,29 @@ struct ReductionRows : Reduction {
   }
 };
 
+Candidate ReductionRows::at_blocks(const Numbers& point, Block block) const {
+  ScheduleWriter writer;
+  LoopNest nest(writer, facts.output, facts.loops);
+  nest.drop_unit_loops();
+  (void)nest.vectorize_inner(facts.lanes, 1);
+  if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
+  const Place place = {facts.output, nest.loops()[0].name};
+  const std::string stage = facts.anchor_value + "_fold";
+  const std::string rows = fmt::format("d{}", loop_of_rows(facts));
+  if (block == Block::work) {
+    fold_row(writer, stage, fold.extents, lanes_of_row(fold.row, fold_lanes()), point.vectors, place,
+             {stage, rows});
+    return {Form{}, writer.take()};
+  }
+  compute_at(writer, stage, place);
+  writer.add("{}.vectorize({}, {});", stage, rows, facts.lanes);
+  writer.add("{0}.update(0).reorder({1}, r0).vectorize({1}, {2}).unroll(r0);", stage, rows, facts.lanes);
+  return {Form{}, writer.take()};
+}
+
 Candidate ReductionRows::at(const Numbers& point) const {
+  if (const Block block = block_of_rows(kernel, facts, fold); block != Block::none)
+    return at_blocks(point, block);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   nest.drop_unit_loops();
