@@ -190,25 +190,40 @@ std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& a
 std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
   std::optional<Extent> found = fit(products_, values);
   if (!found) found = fit(squares_, values);
-  if (!found && factors_.size() > symbols_.size())
-    found = product_of(values, {1, std::vector<std::int64_t>(points_.size(), 1)}, 0, factors_of_product);
+  if (!found && factors_.size() > symbols_.size()) found = product_of(values, one(), 0, factors_of_product);
   return found;
 }
 
-/// A multiple of `product` times at most `more` of the factors from `next` on, and a number.
+/// `divisor` times a line along `along`, that has these values.
+std::optional<Extent> ExtentFit::line_of(const std::vector<std::int64_t>& values, const Factor& divisor,
+                                         const Factor& along) {
+  std::vector<std::int64_t> quotients;
+  quotients.reserve(values.size());
+  for (std::size_t point = 0; point < values.size(); ++point) {
+    if (divisor.values[point] == 0 || values[point] % divisor.values[point] != 0) return std::nullopt;
+    quotients.push_back(values[point] / divisor.values[point]);
+  }
+  const auto line = line_through(quotients, along.values);
+  if (!line) return std::nullopt;
+  return divisor.expression * (Extent(line->first) * along.expression + Extent(line->second));
+}
+
+/// A multiple of `product` times at most `more` of the factors from `next` on, and a number, or a multiple of the product without
+/// its last factor.
 std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& values, const Factor& product,
                                             std::size_t next, int more) const {
   constexpr std::int64_t largest = std::int64_t{1} << 40;
   for (std::size_t i = next; i < factors_.size(); ++i) {
+    const Factor& factor = factors_[i];
     Factor longer = product;
-    for (std::size_t point = 0; point < points_.size(); ++point)
-      longer.values[point] *= factors_[i].values[point];
+    for (std::size_t point = 0; point < points_.size(); ++point) longer.values[point] *= factor.values[point];
     if (std::ranges::any_of(longer.values, [&](std::int64_t each) { return each > largest; })) continue;
-    const auto line = line_through(values, longer.values);
-    if (!line && more == 1) continue;
-    longer.expression *= factors_[i].expression;
-    if (line) return Extent(line->first) * longer.expression + Extent(line->second);
-    if (std::optional<Extent> found = product_of(values, longer, i, more - 1)) return found;
+    longer.expression *= factor.expression;
+    std::optional<Extent> found = line_of(values, one(), longer);
+    if (!found) found = line_of(values, product, factor);
+    if (!found) found = line_of(values, factor, product);
+    if (!found && more > 1) found = product_of(values, longer, i, more - 1);
+    if (found) return found;
   }
   return std::nullopt;
 }

@@ -34,7 +34,7 @@ class ExtentFit {
   void suggest(const Extent& expression);
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
   /// degree one in each symbol, else two where there are points enough; or what was suggested, or a multiple of products of
-  /// that and of symbols, and a number. nullopt where there is none. The same answer for the same values at once.
+  /// that and of symbols, and a number, which one of the factors may multiply. nullopt where there is none. The same answer for the same values at once.
   [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
   /// The same of several numbers: `at_points` has all of them at each point. nullopt where one has none.
   [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
@@ -60,6 +60,9 @@ class ExtentFit {
     std::vector<std::int64_t> values;
   };
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] Factor one() const { return {1, std::vector<std::int64_t>(points_.size(), 1)}; }
+  [[nodiscard]] static std::optional<Extent> line_of(const std::vector<std::int64_t>& values,
+                                                     const Factor& divisor, const Factor& along);
   [[nodiscard]] std::optional<Extent> product_of(const std::vector<std::int64_t>& values,
                                                  const Factor& product, std::size_t next, int more) const;
 

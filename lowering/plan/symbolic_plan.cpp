@@ -102,9 +102,8 @@ class SymbolicPlan::Joiner {
     try {
       number_kernels();
       for (std::size_t i = 0; i < kernels_.size(); ++i) add_kernel(i);
+      for (std::size_t i = 0; i < first.loops.size(); ++i) add_loop(i);
       for (std::size_t i = 0; i < first.buffers.size(); ++i) add_buffer(i);
-      for (std::size_t i = 0; i < first.loops.size(); ++i)
-        result_.trips_.push_back(number([&](const Plan& plan) { return plan.loops[i].trips; }));
       join_ports(&Plan::inputs);
       join_ports(&Plan::outputs);
       join_ports(&Plan::states);
@@ -168,6 +167,13 @@ class SymbolicPlan::Joiner {
     added.body = joined_body(bodies, fit_);
     if (!added.body) throw NotJoined();
     result_.plan_.kernels[number] = Kernel();
+  }
+
+  /// A value that takes turns between two places ends in one or the other by whether the trips are even.
+  void add_loop(std::size_t i) {
+    const Extent trips = number([&](const Plan& plan) { return plan.loops[i].trips; });
+    fit_.suggest(mod(trips, 2) + 1);  // what is suggested is never 0
+    result_.trips_.push_back(trips);
   }
 
   void add_buffer(std::size_t i) {

@@ -81,6 +81,9 @@ TEST(ExtentFit, WhatIsSuggestedIsPartOfOthers) {
   EXPECT_TRUE(fits(fit, lines));
   EXPECT_TRUE(fits(fit, area));
   EXPECT_TRUE(fits(fit, [&](const Dims& at) { return 3 * lines(at) * at[1]; }));
+  EXPECT_TRUE(fits(fit, [&](const Dims& at) { return 12 * (lines(at) - 1) * at[1]; }))
+      << "all but one of the lines";
+  EXPECT_TRUE(fits(fit, [&](const Dims& at) { return lines(at) * half(half(at[1])) * 7 - lines(at); }));
   EXPECT_TRUE(fits(fit, [&](const Dims& at) { return 3 * at[0] * at[1]; })) << "a polynomial as before";
   EXPECT_FALSE(fits(fit, [&](const Dims& at) { return half(half(half(at[1]))); }));
 }

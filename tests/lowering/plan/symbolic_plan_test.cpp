@@ -6,6 +6,8 @@
 #include <functional>
 
 #include "frontend/build/resize.h"
+#include "frontend/graph/loop_builder.h"
+#include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
@@ -72,6 +74,26 @@ Graph resized(const Dims& at, double scale) {
   return graph;
 }
 
+/// A state that takes turns between two places, over every second line of a signal; before it the lines are folded.
+Graph recurrent(const Dims& at) {
+  Graph graph;
+  GraphBuilder b(graph);
+  const ValueId x = graph.add_input("x", f32({at[0], 4, at[1]}));
+  const ValueId w = graph.add_constant(random_tensor({16, 4, 5}, 7), "w");
+  const ValueId conv = graph.add(
+      Op::conv, {x, w},
+      {{"strides", Dims{2}}, {"pads", Dims{2, 2}}, {"dilations", Dims{1}}, {"groups", std::int64_t{1}}});
+  const Sym lines = transpose(Sym(b, conv), {2, 0, 1});
+  const Sym start = b.constant(Tensor(DType::f32, {at[0], 16}), "start");
+  const Sym square = b.constant(random_tensor({16, 16}, 8), "square");
+  const LoopSpec spec{lines.dim(0), false, {{start}, {lines}}};
+  const TripValues results = run_loop(b, spec, [&](const TripValues& trip) -> TripValues {
+    return {{apply(Op::tanh, matmul(trip.states[0], square) + trip.slices[0])}, {}};
+  });
+  b.output(results.states[0], "y");
+  return without_dead_nodes(graph);
+}
+
 using MakeGraph = std::function<Graph(const Dims&)>;
 
 std::vector<PlanSample> samples(const MakeGraph& graph_at, const std::vector<Dims>& points = sizes) {
@@ -115,6 +137,14 @@ TEST(SymbolicPlan, KnowsWhatStridesRound) {
       samples(image, {{64, 320}, {129, 77}, {200, 90}, {95, 303}, {318, 66}, {77, 211}, {251, 254}}));
   ASSERT_TRUE(symbolic);
   for (const Dims& at : {Dims{101, 99}, {64, 320}, {182, 255}}) expect_lowered(*symbolic, at, image);
+}
+
+TEST(SymbolicPlan, KnowsWhereLoopsLeaveTheirStates) {
+  const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(
+      {{"batch", 1}, {"length", 1}},
+      samples(recurrent, {{2, 64}, {3, 129}, {7, 90}, {5, 95}, {4, 38}, {6, 77}, {2, 103}, {8, 54}}));
+  ASSERT_TRUE(symbolic);
+  for (const Dims& at : {Dims{4, 64}, {6, 65}, {3, 66}, {7, 67}}) expect_lowered(*symbolic, at, recurrent);
 }
 
 TEST(SymbolicPlan, MakesTheTablesOfResizesByTheirRules) {
