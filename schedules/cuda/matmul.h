@@ -92,6 +92,9 @@ struct CudaMatmulChoice {
 /// What a choice of these should take, in clocks of a multiprocessor, to compare it with others for the same problem.
 [[nodiscard]] double cuda_matmul_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                         const Card& card);
+/// The largest power of two up to 128 at whose multiples, in bytes, rows of a begin, those of channels of a pixel where it is
+/// windows. Loads take the longer, the less it is.
+[[nodiscard]] int row_alignment(const CudaMatmulProblem& problem);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaMatmulChoice> cuda_matmul_choices(const CudaMatmulProblem& problem,
                                                                 const Card& card);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <span>
 
 #include "base/rounding.h"
@@ -145,6 +146,12 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem, cons
 }
 
 }  // namespace
+
+int row_alignment(const CudaMatmulProblem& problem) {
+  constexpr std::int64_t most = 128;
+  const std::int64_t pitch = problem.windows ? problem.windows->column_pitch : problem.a.pitch;
+  return static_cast<int>(std::gcd(pitch * static_cast<std::int64_t>(dtype_size(problem.element)), most));
+}
 
 double cuda_matmul_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                           const Card& card) {

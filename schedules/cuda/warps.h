@@ -30,6 +30,9 @@ struct CudaWarpsChoice {
                                             const Card& card);
 /// REQUIRES refuse_cuda_warps empty.
 [[nodiscard]] CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice);
+/// What a choice of these should take, in clocks of a multiprocessor, to compare it with others for the same problem.
+[[nodiscard]] double cuda_warps_clocks(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                                       const Card& card);
 /// Choices worth racing, the best guess first.
 [[nodiscard]] std::vector<CudaWarpsChoice> cuda_warps_choices(const CudaMatmulProblem& problem, bool exact,
                                                               const Card& card);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <span>
 
+#include "base/error.h"
 #include "base/rounding.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/warps.h"
@@ -68,21 +70,32 @@ double estimate(const CudaMatmulProblem& problem, const TileRow& row, bool exact
          static_cast<double>(ceil_div(tiles_of_one, std::int64_t{row.resident})) * finish;
 }
 
+std::span<const TileRow> rows_of(bool exact) {
+  return exact ? std::span<const TileRow>(exact_tiles) : tiles;
+}
+
 }  // namespace
+
+double cuda_warps_clocks(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice, const Card& card) {
+  for (TileRow row : rows_of(choice.exact)) {
+    CudaWarpsChoice same = choice_of(row, choice.exact);
+    same.resident = choice.resident;
+    if (!(same == choice)) continue;
+    row.resident = choice.resident;
+    return estimate(problem, row, choice.exact, card);
+  }
+  throw UsageError("{} is no tile of the table", choice.to_string());
+}
 
 std::vector<CudaWarpsChoice> cuda_warps_choices(const CudaMatmulProblem& problem, bool exact,
                                                 const Card& card) {
   std::vector<Rated<CudaWarpsChoice>> rated;
-  const auto add = [&](const TileRow& row) {
+  for (const TileRow& row : rows_of(exact)) {
     CudaWarpsChoice choice = choice_of(row, exact);
     while (choice.resident > 1 && !refuse_cuda_warps(problem, choice, card).empty()) --choice.resident;
     if (refuse_cuda_warps(problem, choice, card).empty())
       rated.emplace_back(estimate(problem, row, exact, card), choice);
-  };
-  if (exact)
-    std::ranges::for_each(exact_tiles, add);
-  else
-    std::ranges::for_each(tiles, add);
+  }
   return best_first(std::move(rated), most_choices);
 }
 

@@ -241,6 +241,25 @@ TEST(CudaConv, EveryChoiceOfferedCanBeMade) {
   }
 }
 
+TEST(CudaConv, PixelsThatBeginBetweenLinesTakeLargerTiles) {
+  ConvSpec spec;
+  spec.images = 32;
+  spec.lines = spec.columns = 56;
+  const auto loads_of_best = [&](std::int64_t channels) {
+    spec.channels = spec.filters = channels;
+    const CudaMatmulProblem problem = problem_of(spec);
+    const CudaMatmulChoice best = cuda_conv_choices(problem, sample_card())[0];
+    return (1. / best.tile_x + 1. / best.tile_y) * best.split;
+  };
+  EXPECT_LT(loads_of_best(288), loads_of_best(320));
+  spec.channels = 64;
+  EXPECT_EQ(row_alignment(problem_of(spec)), 128);
+  spec.channels = 72;
+  EXPECT_EQ(row_alignment(problem_of(spec)), 16);
+  spec.channels_beside = 28;
+  EXPECT_EQ(row_alignment(problem_of(spec)), 128);
+}
+
 TEST(CudaConv, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   ConvSpec volume;
