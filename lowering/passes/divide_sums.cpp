@@ -2,7 +2,7 @@
 // After:  y = reduce_sum(reduce_sum(x, [2, 3]), [0])
 // A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first, and a sum of all
 // elements by the innermost dims first. Where the dims that are folded first are the innermost in memory, they are made one: rows.
-// A matrix of few columns is folded by parts of its rows first.
+// A matrix of few columns is folded by parts of its rows first, and the pixels of few images line by line.
 
 #include <algorithm>
 #include <iterator>
@@ -48,18 +48,32 @@ Dims innermost_of_all(const Dims& dims, const Dims& axes) {
   return sums >= least_sums ? inner : Dims{};
 }
 
-/// The axes that are folded first; none where the sum stays one.
-Dims first_axes(const Dims& dims, const Dims& axes) {
-  if (!has_many_rows(dims, axes)) return innermost_of_all(dims, axes);
+/// Images of so many channels lie with them outermost.
+bool has_rows_of_pixels(const TensorType& type) {
+  constexpr std::int64_t vector = 4;
+  return !is_image(type) || type.dims()[1] % vector != 0;
+}
+
+/// The inner dims of pixels of few images whose sums for each channel would leave most of a GPU idle.
+Dims innermost_of_pixels(const TensorType& type, const Dims& axes) {
+  constexpr std::int64_t least_lines = 8;
+  const Dims dims = type.dims();
+  if (has_rows_of_pixels(type) || sorted(axes) != pixel_axes(dims.size()) || dims[2] < least_lines ||
+      !has_few_strips(dims))
+    return {};
   Dims first = sorted(axes);
   first.erase(first.begin());
   return first;
 }
 
-/// Images of so many channels lie with them outermost.
-bool has_rows_of_pixels(const TensorType& type) {
-  constexpr std::int64_t vector = 4;
-  return !is_image(type) || type.dims()[1] % vector != 0;
+/// The axes that are folded first; none where the sum stays one.
+Dims first_axes(const TensorType& type, const Dims& axes) {
+  const Dims dims = type.dims();
+  if (Dims inner = innermost_of_pixels(type, axes); !inner.empty()) return inner;
+  if (!has_many_rows(dims, axes)) return innermost_of_all(dims, axes);
+  Dims first = sorted(axes);
+  first.erase(first.begin());
+  return first;
 }
 
 /// The sum over these dims, kept as dims of one.
@@ -87,7 +101,7 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   const TensorType& type = rewriter.source().type(node.inputs[0]);
   const Dims axes = node.attributes.integers("axes");
   if (!is_float(type.dtype) || type.element_count() == 0) return false;
-  const Dims first = first_axes(type.dims(), axes);
+  const Dims first = first_axes(type, axes);
   if (first.empty()) return false;
   Graph& graph = rewriter.graph();
   const TensorType& result = rewriter.source().type(node.outputs[0]);

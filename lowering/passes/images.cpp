@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/rounding.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 
@@ -105,6 +106,15 @@ bool stays_finite(const Graph& graph, const Node& node) {
   const bool has_integers = is_integer(to) || (to == DType::f32 && is_integer(type(0).dtype));
   const bool converts = node.op == Op::cast && (widens || has_integers);
   return has_trait(node.op, OpTrait::finite) || by_number || converts;
+}
+
+bool has_few_strips(const Dims& image) {
+  constexpr std::int64_t strip = 64;                // channels
+  constexpr std::int64_t most_strips = 8;           // of all images: 64 blocks
+  constexpr std::int64_t least_elements = 1 << 18;  // of a strip: 8 us of 8 blocks
+  const std::int64_t pixels = product(image, 2, image.size());
+  return image[0] * ceil_div(image[1], strip) <= most_strips &&
+         pixels * std::min(image[1], strip) >= least_elements;
 }
 
 ValueId add_group_fold(Graph& graph, Op op, ValueId image, std::int64_t groups) {

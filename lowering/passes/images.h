@@ -23,6 +23,9 @@ namespace sylvite {
 
 /// An image's dims of pixels: all but the first two.
 [[nodiscard]] Dims pixel_axes(std::size_t rank);
+/// Do folds of such an image's pixels leave most of a GPU idle, where the blocks of one cluster take a strip of channels of an
+/// image? So it is of large images, of which there are few.
+[[nodiscard]] bool has_few_strips(const Dims& image);
 /// Orders of an image's dims: from [image, channel, pixels...] to [image, pixels..., channel], and back.
 [[nodiscard]] Dims channels_behind(std::size_t rank);
 [[nodiscard]] Dims channels_ahead(std::size_t rank);

@@ -40,7 +40,15 @@ TEST(DivideSums, KeepsTheResult) {
   expect_divided({4, 1, 80, 64}, {0, 2, 3}, 0);  // one channel: a sum of all elements
   expect_divided({4, 2, 80, 64}, {0, 1, 2, 3}, 1);
   expect_divided({1 << 14, 3}, {0}, 0);
+  expect_divided({1, 8, 16, 2048}, {2, 3}, 1);  // one large image
+  expect_divided({1, 4, 8, 128, 64}, {2, 3, 4}, 0);
   expect_divided({std::int64_t{15} * 1100, 2}, {0}, 1);
+}
+
+TEST(DivideSums, ImagesThatFillAGpuStayOneSum) {
+  EXPECT_EQ(sums_in(divide_sums(sum_of({16, 8, 16, 2048}, {2, 3}, 1))), 1U);  // many images
+  EXPECT_EQ(sums_in(divide_sums(sum_of({1, 64, 28, 28}, {2, 3}, 1))), 1U);    // few pixels
+  EXPECT_EQ(sums_in(divide_sums(sum_of({1, 8, 4, 8192}, {2, 3}, 1))), 1U);    // few lines
 }
 
 TEST(DivideSums, WorkThatTheSumAloneReadsIsNotComputedAhead) {

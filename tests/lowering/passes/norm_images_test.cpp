@@ -47,6 +47,19 @@ TEST(NormImages, GroupsOfChannelsGiveTheSame) {
   }
 }
 
+TEST(NormImages, LargeImagesOfWhichThereAreFewAreNotNormedByOneKernel) {
+  Graph graph;
+  const Dims dims = {1, 16, 160, 128};
+  const ValueId x = graph.add_input("x", make_type(DType::f32, dims));
+  const ValueId image = conv(graph, x, 16, 1);
+  const ValueId norm = graph.add(Op::layer_norm, {image}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}});
+  graph.outputs = {conv(graph, norm, 8, 1)};
+  EXPECT_TRUE(same_structure(norm_groups(graph, with_template()), graph));
+  const Graph changed = norm_images(graph, true);
+  EXPECT_TRUE(
+      std::ranges::none_of(changed.nodes(), [](const Node& node) { return node.op == Op::layer_norm; }));
+}
+
 TEST(NormImages, AKernelNormsGroups) {
   const Graph graph = store_narrow(normalized_image(4), DType::bf16);
   LoweringOptions options = channels_last();
