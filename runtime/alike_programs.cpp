@@ -41,6 +41,7 @@ bool have_kernels_alike(const Plan& one, const Plan& other) {
 }
 
 void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built& built) {
+  if (model.setup->machine.gpu) return;
   std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
   const std::int64_t generation = model.menu->generation();
   const auto is_alike = [&](const Form& form) {

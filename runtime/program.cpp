@@ -46,8 +46,6 @@ struct Program::Rep {
         states(find_states(relatives)),
         results(find_shared(&Rep::results, relatives)),
         room(find_shared(&Rep::room, relatives)) {
-    for (const Program* program : relatives.programs)
-      if (program->rep_->device) device_donors.push_back(program->rep_->device->weights());
     add_calls();
   }
 
@@ -89,9 +87,9 @@ struct Program::Rep {
   std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
   std::shared_ptr<const Plan> made_plan;
   cuda::LaunchRecorder recorder;
-  std::vector<NotedLaunches> noted;        ///< per launch, once they were asked for
-  std::unique_ptr<DeviceProgram> device;   ///< none before the first run on a device
-  DeviceWeights::Relatives device_donors;  ///< until then
+  std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
+  std::unique_ptr<DeviceProgram> device;                            ///< none before the first run on a device
+  std::vector<std::shared_ptr<const DeviceWeights>> device_donors;  ///< until then
   double weights_seconds = 0;
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
@@ -296,7 +294,9 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
   const Plan& told = own_plan();
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (bindings.launches[i].is_empty) continue;
-    name_launch(times[i], told, i);
+    times[i].name = told.launches[i].name;
+    times[i].kernel = static_cast<std::size_t>(told.launches[i].kernel);
+    times[i].kernel_id = told.kernels[times[i].kernel].id;
     times[i].start_us = std::max(times[i].start_us, end_us);
     end_us = times[i].start_us + times[i].duration_us;
     profile.push_back(std::move(times[i]));
@@ -351,11 +351,14 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
   const double packed_at = steady_seconds();
   rep_ = std::make_unique<Rep>(std::move(code), std::move(bindings), relatives);
   rep_->weights_seconds = packed_at - packing_start;
+  for (const Program* program : relatives.programs)
+    if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
 }
 
 Program::Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
                  std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives)
     : rep_(std::make_unique<Rep>(std::move(code), std::move(bindings), relatives)) {
+  if (rep_->options.on_device) throw InternalError("a program on a device has code for its sizes alone");
   rep_->make_plan = std::move(make_plan);
 }
 
@@ -376,11 +379,7 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
                                                 std::vector<LaunchTime>* profile) {
   inputs.check(given);
   prepare_device();
-  const std::size_t before = profile != nullptr ? profile->size() : 0;
-  std::vector<Tensor> results = device->run(given, profile);
-  for (std::size_t i = before; profile != nullptr && i < profile->size(); ++i)
-    name_launch((*profile)[i], own_plan(), i - before);
-  return results;
+  return device->run(given, profile);
 }
 
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile,

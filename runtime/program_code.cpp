@@ -31,11 +31,4 @@ std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels)
   return candidates;
 }
 
-void name_launch(LaunchTime& time, const Plan& told, std::size_t number) {
-  const Launch& launch = told.launches.at(number);
-  time.name = launch.name;
-  time.kernel = static_cast<std::size_t>(launch.kernel);
-  time.kernel_id = told.kernels.at(time.kernel).id;
-}
-
 }  // namespace sylvite

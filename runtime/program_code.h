@@ -36,8 +36,6 @@ struct Moving {
                                                            const std::vector<Candidate>& candidates,
                                                            const ProgramOptions& options,
                                                            std::shared_ptr<LoadedCode> loaded);
-/// `time` is of launch `number`; `told` is the plan at the sizes of the run, where other kernels may be equal than in the code's.
-void name_launch(LaunchTime& time, const Plan& told, std::size_t number);
 [[nodiscard]] std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels);
 
 }  // namespace sylvite

@@ -145,7 +145,7 @@ constexpr SizeCheck checks[] = {{"size-plans", check_plans},
                                 {"sizes", check_programs},
                                 {"many-sizes", check_many},
                                 {"cuda-sizes", check_cuda},
-                                {"many-cuda-sizes", check_many_cuda}};
+                                {"cuda-many-sizes", check_many_cuda}};
 
 }  // namespace
 
