@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/nearest.h"
+#include "base/rounding.h"
 #include "base/size_range.h"
 #include "frontend/onnx/size_conventions.h"
 #include "frontend/onnx/tensor.h"
@@ -133,6 +134,16 @@ class Reader {
     }
   }
 
+  /// What its name says of it holds, too, where steps are not given and the sizes to be fast at allow it.
+  static void adopt_multiple(SizeRange& range, std::int64_t multiple) {
+    const auto is_step = [&](std::int64_t size) { return size % multiple == 0; };
+    const std::int64_t low = round_up(range.low, multiple);
+    if (range.multiple != 1 || low > range.high || !std::ranges::all_of(range.hints, is_step)) return;
+    range.multiple = multiple;
+    range.low = low;
+    if (range.high != SizeRange::open) range.high -= range.high % multiple;
+  }
+
   /// The range of a name: as given, or as its name says.
   [[nodiscard]] SizeRange range_of(const std::string& name) const {
     const Place& place = places_.at(name);
@@ -140,6 +151,7 @@ class Reader {
     SizeRange range;
     if (const auto given = options_.dims.find(name); given != options_.dims.end())
       range = check_size_range(given->second, fmt::format("dimension '{}'", name));
+    if (convention.multiple > 1 && !range.is_fixed()) adopt_multiple(range, convention.multiple);
     if (range.high == SizeRange::open) {
       const std::int64_t limit = std::max(convention.limit, range.low * 2);
       range.high = std::min(limit, most_elements) / range.multiple * range.multiple;

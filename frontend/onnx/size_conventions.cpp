@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <string>
 #include <vector>
 
@@ -46,15 +47,32 @@ SizeConvention by_place(int axis, int rank) {
   return rank == 4 && axis >= 2 ? image : sequence;
 }
 
-}  // namespace
+/// 32 of `32*height`; 1 of other names.
+std::int64_t multiple_of(std::string_view name) {
+  constexpr std::int64_t most = 1 << 12;
+  std::int64_t multiple = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), multiple);
+  const std::string_view rest(end, static_cast<std::size_t>(name.data() + name.size() - end));
+  const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  const bool is_product = rest.size() > 1 && rest[0] == '*' && std::ranges::all_of(rest.substr(1), is_plain);
+  return error == std::errc() && is_product && multiple > 0 && multiple <= most ? multiple : 1;
+}
 
-SizeConvention size_convention(std::string_view name, int axis, int rank) {
+SizeConvention by_words(std::string_view name, int axis, int rank) {
   const std::vector<std::string> words = words_of(name);
   for (const Row& row : conventions) {
     const bool counts = axis == 0 || (row.word != "n" && row.word != "b");
     if (counts && std::ranges::find(words, row.word) != words.end()) return row.sizes;
   }
   return by_place(axis, rank);
+}
+
+}  // namespace
+
+SizeConvention size_convention(std::string_view name, int axis, int rank) {
+  SizeConvention convention = by_words(name, axis, rank);
+  convention.multiple = multiple_of(name);
+  return convention;
 }
 
 }  // namespace sylvite

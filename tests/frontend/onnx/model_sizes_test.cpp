@@ -83,6 +83,26 @@ TEST(ModelSizes, NamesTellUsualSizes) {
     EXPECT_EQ(size_convention(name, axis, rank).usual, usual) << name;
 }
 
+TEST(ModelSizes, NamesTellMultiples) {
+  for (const char* name : {"height", "32", "*h", "2*", "0*h", "2*h+1", "2*(h+1)", "-2*h", "99999*h", "h*32"})
+    EXPECT_EQ(size_convention(name, 2, 4).multiple, 1) << name;
+  EXPECT_EQ(size_convention("32*height", 2, 4).multiple, 32);
+  EXPECT_EQ(size_convention("8*s_77", 2, 4).usual, 224);
+  onnx::GraphProto graph;
+  add_input(graph, "x", {1, 3, 64, 64});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape.mutable_dim(2)->set_dim_param("32*h");
+  shape.mutable_dim(3)->set_dim_param("32*w");
+  EXPECT_EQ(describe_ranges(read_model_sizes(graph, {})),
+            "32*h is 32..%32 (fast at 224), 32*w is 32..%32 (fast at 224)");
+  ImportOptions options;
+  options.dims = {{"32*h", {40, 300}}, {"32*w", {1, 300, {100}}}};
+  EXPECT_EQ(describe_ranges(read_model_sizes(graph, options)),
+            "32*h is 64..288%32 (fast at 224), 32*w is 1..300 (fast at 100)");
+  options.dims = {{"32*h", {64, 320, {}, 64}}, {"32*w", 100}};
+  EXPECT_EQ(describe_ranges(read_model_sizes(graph, options)), "32*h is 64..320%64 (fast at 192)");
+}
+
 TEST(ModelSizes, GivenRangesAndNumbers) {
   ImportOptions options;
   options.dims = {{"batch", 4},
