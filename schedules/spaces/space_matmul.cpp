@@ -68,10 +68,9 @@ constexpr std::int64_t most_sliced_rows = 256;
 /// Slices where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to
 /// share one.
 std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
-  constexpr std::int64_t most_rows = 256;
   const bool pays = (panel_cycles(problem, machine, tile) > 0 || is_deep(problem, machine, tile)) &&
-                    problem.m >= 16 * tile.rows && problem.batch * problem.m <= most_rows;
-  if (!pays || problem.m < 16 * tile.rows || !can_slice(problem)) return 0;
+                    problem.m >= 16 * tile.rows && problem.batch * problem.m <= most_sliced_rows;
+  if (!pays || !can_slice(problem)) return 0;
   const auto slab = std::find_if(slab_choices.begin(), slab_choices.end(),
                                  [&](std::int64_t steps) { return problem.k % steps == 0; });
   return slab == slab_choices.end() ? 0 : *slab;
