@@ -39,14 +39,15 @@ void KnownKernels::note_objects(const std::vector<Choice>& chosen) {
 Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared_ptr<const Program> first,
              const CompileReport& compiled)
     : model_(std::move(model)), kernels_(std::move(kernels)), first_(std::move(first)) {
-  constexpr int few = 12;
-  constexpr double part = 0.1;  // of the time that compiling took
-  constexpr double least = 1;   // seconds, where it was another process that compiled
+  const bool on_device = model_.setup->machine.gpu.has_value();
+  const int few = on_device ? 64 : 12;  // classes of sizes are more there
+  constexpr double part = 0.1;          // of the time that compiling took
+  constexpr double least = 1;           // seconds, where it was another process that compiled
   constexpr std::size_t plans = 64;
   most_ = left_ = compiled.compiled == 0 ? 0 : std::max(few, compiled.compiled);
   budget_ = std::max(least, part * compiled.compile_seconds);
   const ModelSizes& sizes = model_.parsed.sizes;
-  for (Sizes& each : sizes_ahead(sizes)) steps_.push_back({Kind::telling, std::move(each)});
+  for (Sizes& each : sizes_ahead(sizes, on_device)) steps_.push_back({Kind::telling, std::move(each)});
   for (Sizes& each : sizes_between(sizes)) steps_.push_back({Kind::between, std::move(each)});
   for (Sizes& each : sizes_scattered(sizes, plans)) steps_.push_back({Kind::plan, std::move(each)});
   steps_.push_back({Kind::choice, {}});

@@ -41,7 +41,6 @@ bool have_kernels_alike(const Plan& one, const Plan& other) {
 }
 
 void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built& built) {
-  if (model.setup->machine.gpu) return;
   std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
   const std::int64_t generation = model.menu->generation();
   const auto is_alike = [&](const Form& form) {
@@ -77,15 +76,19 @@ std::optional<Built> AlikePrograms::at(const OpenModel& model, const Sizes& size
   for (const Form* form : near(sizes, told_by, model.menu->generation())) {
     std::optional<Bindings> bindings = form->numbers->at(sizes);
     if (!bindings) continue;
-    Program program(
-        form->code, *std::move(bindings),
-        [numbers = form->numbers, sizes] { return numbers->plan_at(sizes); }, relatives);
     CompileReport report;
     report.kernels = form->launches;
     report.unique_kernels = static_cast<int>(form->code->plan->kernels.size());
     report.loaded_from_cache = report.unique_kernels;
-    report.ready_seconds = steady_seconds() - start;
-    return Built{model.setup, nullptr, std::nullopt, form->choices, std::move(program), std::move(report)};
+    try {
+      Program program(
+          form->code, *std::move(bindings),
+          [numbers = form->numbers, sizes] { return numbers->plan_at(sizes); }, relatives);
+      report.ready_seconds = steady_seconds() - start;
+      return Built{model.setup, nullptr, std::nullopt, form->choices, std::move(program), std::move(report)};
+    } catch (const UnsupportedError&) {
+      continue;  // a kernel of a GPU that cannot be launched there
+    }
   }
   return std::nullopt;
 }

@@ -20,8 +20,7 @@ class AlikePrograms {
   /// After so many runs with the kernels of others it is worth to look for the best ones.
   static constexpr int few_runs = 32;
 
-  /// A program of what bind_known_sizes told at these sizes, with kernels that were found to be the best there. One on a device is left
-  /// alone.
+  /// A program of what bind_known_sizes told at these sizes, with kernels that were found to be the best there.
   void note(const OpenModel& model, const Sizes& sizes, const Built& built);
   /// One at these sizes, with the kernels of the nearest sizes whose kernels serve them; nullopt where none near do.
   [[nodiscard]] std::optional<Built> at(const OpenModel& model, const Sizes& sizes,

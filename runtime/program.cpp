@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -46,6 +47,8 @@ struct Program::Rep {
         states(find_states(relatives)),
         results(find_shared(&Rep::results, relatives)),
         room(find_shared(&Rep::room, relatives)) {
+    for (const Program* program : relatives.programs)
+      if (program->rep_->device) device_donors.push_back(program->rep_->device->weights());
     add_calls();
   }
 
@@ -87,9 +90,9 @@ struct Program::Rep {
   std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
   std::shared_ptr<const Plan> made_plan;
   cuda::LaunchRecorder recorder;
-  std::vector<NotedLaunches> noted;                                 ///< per launch, once they were asked for
-  std::unique_ptr<DeviceProgram> device;                            ///< none before the first run on a device
-  std::vector<std::shared_ptr<const DeviceWeights>> device_donors;  ///< until then
+  std::vector<NotedLaunches> noted;        ///< per launch, once they were asked for
+  std::unique_ptr<DeviceProgram> device;   ///< none before the first run on a device
+  DeviceWeights::Relatives device_donors;  ///< until then
   double weights_seconds = 0;
   std::atomic_flag busy;
   std::deque<KernelCall> calls;             ///< per launch
@@ -143,10 +146,18 @@ void Program::Rep::add_calls() {
   output_uses.resize(plan.outputs.size());
   outputs.resize(plan.outputs.size());
   moving.resize(plan.launches.size());
+  std::map<std::pair<std::size_t, Dims>, LoadedKernel> launched;  // each is made once
+  const auto loaded = [&](std::size_t kernel, const Dims& sizes) -> const LoadedKernel& {
+    if (!options.on_device) return code->kernels.at(kernel);
+    const auto [found, is_new] = launched.try_emplace({kernel, sizes});
+    if (is_new) found->second = kernel_at(*code, kernel, sizes);
+    return found->second;
+  };
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const BoundLaunch& launch = bindings.launches[i];
-    KernelCall& call = calls.emplace_back(code->kernels.at(static_cast<std::size_t>(plan.launches[i].kernel)),
-                                          context, launch.arguments.size() + launch.sizes.size());
+    KernelCall& call =
+        calls.emplace_back(loaded(static_cast<std::size_t>(plan.launches[i].kernel), launch.sizes), context,
+                           launch.arguments.size() + launch.sizes.size());
     add_arguments(call, launch, moving[i]);
   }
 }
@@ -294,9 +305,7 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
   const Plan& told = own_plan();
   for (std::size_t i = 0; i < times.size(); ++i) {
     if (bindings.launches[i].is_empty) continue;
-    times[i].name = told.launches[i].name;
-    times[i].kernel = static_cast<std::size_t>(told.launches[i].kernel);
-    times[i].kernel_id = told.kernels[times[i].kernel].id;
+    name_launch(times[i], told, i);
     times[i].start_us = std::max(times[i].start_us, end_us);
     end_us = times[i].start_us + times[i].duration_us;
     profile.push_back(std::move(times[i]));
@@ -351,14 +360,11 @@ Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKer
   const double packed_at = steady_seconds();
   rep_ = std::make_unique<Rep>(std::move(code), std::move(bindings), relatives);
   rep_->weights_seconds = packed_at - packing_start;
-  for (const Program* program : relatives.programs)
-    if (program->rep_->device) rep_->device_donors.push_back(program->rep_->device->weights());
 }
 
 Program::Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
                  std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives)
     : rep_(std::make_unique<Rep>(std::move(code), std::move(bindings), relatives)) {
-  if (rep_->options.on_device) throw InternalError("a program on a device has code for its sizes alone");
   rep_->make_plan = std::move(make_plan);
 }
 
@@ -379,7 +385,11 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
                                                 std::vector<LaunchTime>* profile) {
   inputs.check(given);
   prepare_device();
-  return device->run(given, profile);
+  const std::size_t before = profile != nullptr ? profile->size() : 0;
+  std::vector<Tensor> results = device->run(given, profile);
+  for (std::size_t i = before; profile != nullptr && i < profile->size(); ++i)
+    name_launch((*profile)[i], own_plan(), i - before);
+  return results;
 }
 
 std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile,

@@ -18,6 +18,7 @@ struct ProgramCode {
   std::shared_ptr<const Plan> plan;  ///< at the sizes of the first
   ProgramOptions options;
   std::vector<LoadedKernel> kernels;  ///< per kernel of the plan
+  std::vector<Candidate> candidates;  ///< likewise
   std::vector<bool> once;             ///< likewise: see writes_once
   std::optional<LaunchOrder> order;
   std::shared_ptr<LoadedCode> loaded;  ///< also of other relatives
@@ -36,6 +37,10 @@ struct Moving {
                                                            const std::vector<Candidate>& candidates,
                                                            const ProgramOptions& options,
                                                            std::shared_ptr<LoadedCode> loaded);
+/// Kernel `number` of the plan as it is launched at `sizes`, those of Kernel::sizes. Throws UnsupportedError where it does not serve them.
+[[nodiscard]] LoadedKernel kernel_at(const ProgramCode& code, std::size_t number, const Dims& sizes);
+/// `time` is of launch `number`; `told` is the plan at the sizes of the run, where other kernels may be equal than in the code's.
+void name_launch(LaunchTime& time, const Plan& told, std::size_t number);
 [[nodiscard]] std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels);
 
 }  // namespace sylvite

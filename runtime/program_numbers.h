@@ -18,7 +18,7 @@ namespace sylvite {
 /// Thread safety: const use only.
 class ProgramNumbers {
  public:
-  /// Of a program at `sizes`, on the CPU, with weights packed: `made` is what `symbolic` says of them with kernels of `matched`. nullopt
+  /// Of a program at `sizes`, with weights packed: `made` is what `symbolic` says of them with kernels of `matched`. nullopt
   /// where something is no expression of sizes, or the plan has loops.
   [[nodiscard]] static std::optional<ProgramNumbers> of(const std::shared_ptr<const SymbolicPlan>& symbolic,
                                                         const MatchedKernels& matched, const Dims& sizes,

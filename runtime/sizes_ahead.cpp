@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/rounding.h"
+#include "lowering/plan/open_kernel.h"
 
 namespace sylvite {
 namespace {
@@ -20,12 +21,17 @@ std::int64_t greatest_of(const SizeRange& range) {
 }
 
 /// The least of a range and the beginnings of classes in it, in order.
-std::vector<std::int64_t> class_begins(const SizeRange& range) {
+std::vector<std::int64_t> class_begins(const SizeRange& range, bool on_device) {
   std::vector<std::int64_t> values = {range.low};
   const auto add = [&](std::int64_t value) {
     const std::int64_t size = round_up(value, range.multiple);
     if (range.contains(size) && size > values.back()) values.push_back(size);
   };
+  if (on_device) {
+    const std::int64_t greatest = greatest_of(range);
+    for (std::int64_t begin = range.low; begin <= greatest; begin = device_class(begin).high + 1) add(begin);
+    return values;
+  }
   for (const std::int64_t begin : {std::int64_t{2}, whole_tile}) add(begin);
   if (range.low >= whole_tile)
     for (std::int64_t begin = 2 * whole_tile; begin <= deepest; begin *= 2) add(begin);
@@ -33,8 +39,8 @@ std::vector<std::int64_t> class_begins(const SizeRange& range) {
 }
 
 /// The same, and the greatest.
-std::vector<std::int64_t> telling(const SizeRange& range) {
-  std::vector<std::int64_t> values = class_begins(range);
+std::vector<std::int64_t> telling(const SizeRange& range, bool on_device) {
+  std::vector<std::int64_t> values = class_begins(range, on_device);
   if (const std::int64_t greatest = greatest_of(range); greatest > values.back()) values.push_back(greatest);
   return values;
 }
@@ -56,6 +62,26 @@ std::vector<std::int64_t> spread(const SizeRange& range, std::int64_t count) {
   return values;
 }
 
+/// Each of `begins` followed by each of `values`.
+std::vector<Sizes> with_each(const std::vector<Sizes>& begins, const std::vector<std::int64_t>& values) {
+  std::vector<Sizes> longer;
+  for (const std::int64_t value : values)
+    for (const Sizes& begin : begins) longer.emplace_back(begin).push_back(value);
+  return longer;
+}
+
+/// Of the classes of a device, in each way; empty where these are more than `most`.
+std::vector<Sizes> combined_classes(const ModelSizes& model, std::size_t most) {
+  const Sizes first = first_sizes(model);
+  std::vector<Sizes> combined(1);
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    const SizeSymbol& symbol = model.symbols[i];
+    combined = with_each(combined, symbol.is_guessed ? Sizes{first[i]} : class_begins(symbol.range, true));
+    if (combined.size() > most) return {};
+  }
+  return combined;
+}
+
 /// Where equal ones differ: kernels are compared there (KernelMenu), and some are for these sizes.
 Sizes with_equal_apart(const ModelSizes& model, const Sizes& sizes) {
   Sizes apart = sizes;
@@ -70,13 +96,14 @@ Sizes with_equal_apart(const ModelSizes& model, const Sizes& sizes) {
 
 }  // namespace
 
-std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
-  constexpr std::size_t most = 12;
+std::vector<Sizes> sizes_ahead(const ModelSizes& model, bool on_device) {
+  const std::size_t most = on_device ? 24 : 12;
   const Sizes first = first_sizes(model);
   std::vector<std::vector<std::int64_t>> values;  // per symbol
   Sizes least, greatest;
   for (std::size_t i = 0; i < first.size(); ++i) {
-    values.push_back(model.symbols[i].is_guessed ? Sizes{first[i]} : telling(model.symbols[i].range));
+    values.push_back(model.symbols[i].is_guessed ? Sizes{first[i]}
+                                                 : telling(model.symbols[i].range, on_device));
     least.push_back(values[i].front());
     greatest.push_back(values[i].back());
   }
@@ -85,6 +112,8 @@ std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
     if (sizes != first && all.size() < most && std::ranges::find(all, sizes) == all.end())
       all.push_back(sizes);
   };
+  if (on_device)
+    for (const Sizes& sizes : combined_classes(model, most)) add(sizes);
   add(least);
   add(with_equal_apart(model, least));
   add(greatest);
@@ -103,7 +132,7 @@ std::vector<Sizes> sizes_ahead(const ModelSizes& model) {
     for (std::size_t i = 0; i < sizes.size(); ++i)
       if (!model.symbols[i].is_guessed)
         count *= static_cast<double>(
-            served(model.symbols[i].range, class_begins(model.symbols[i].range), sizes[i]));
+            served(model.symbols[i].range, class_begins(model.symbols[i].range, on_device), sizes[i]));
     return count;
   });
   return all;
@@ -117,13 +146,9 @@ std::vector<Sizes> sizes_between(const ModelSizes& model) {
   const auto count = std::max<std::int64_t>(2, static_cast<std::int64_t>(std::pow(most, 1 / given) + 1e-6));
   const Sizes first = first_sizes(model);
   std::vector<Sizes> ordered(1);
-  for (std::size_t i = 0; i < first.size(); ++i) {
-    std::vector<Sizes> longer;
-    for (const std::int64_t value :
-         is_given(model.symbols[i]) ? spread(model.symbols[i].range, count) : Sizes{first[i]})
-      for (const Sizes& begin : ordered) longer.emplace_back(begin).push_back(value);
-    ordered = std::move(longer);
-  }
+  for (std::size_t i = 0; i < first.size(); ++i)
+    ordered = with_each(ordered,
+                        is_given(model.symbols[i]) ? spread(model.symbols[i].range, count) : Sizes{first[i]});
   std::vector<Sizes> mixed;
   constexpr std::size_t stride = 7;
   for (std::size_t begin = 0; begin < stride; ++begin)

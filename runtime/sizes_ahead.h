@@ -8,8 +8,9 @@
 namespace sylvite {
 
 /// Sizes at which a model may have other kernels than at its first, in ranges that somebody gave: their ends, and where classes
-/// of extents begin (size_class, pixel_class), also of extents that layers halve. Those first whose kernels most sizes run, and few.
-[[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model);
+/// of extents begin (size_class, pixel_class), also of extents that layers halve; with `on_device` where those of a device do
+/// (device_class), of which few symbols are combined in each way. Those first whose kernels most sizes run, and few.
+[[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model, bool on_device);
 /// Combinations of sizes evenly apart in these ranges, not in their order: the first few tell of the whole ranges.
 [[nodiscard]] std::vector<Sizes> sizes_between(const ModelSizes& model);
 /// Combinations of any sizes in these ranges, each once; always the same ones. Empty where nobody gave a range.

@@ -13,18 +13,19 @@ namespace {
 
 constexpr std::size_t work_alignment = 256;
 
-std::size_t bytes_of(const Port& port) {
-  return static_cast<std::size_t>(port.type.byte_size());
+std::size_t bytes_of(const TensorType& type) {
+  return static_cast<std::size_t>(type.byte_size());
 }
 
+/// `types` are those of the ports at these sizes.
 void check_addresses(const std::vector<cuda::DevicePointer>& addresses, const std::vector<Port>& ports,
-                     const char* what) {
+                     const std::vector<TensorType>& types, const char* what) {
   constexpr cuda::DevicePointer alignment = 16;  // of vector loads and tensor memory access
   if (addresses.size() != ports.size())
     throw InputError("{} {} addresses given, the model has {} {}s", addresses.size(), what, ports.size(),
                      what);
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    if (bytes_of(ports[i]) == 0) continue;
+    if (bytes_of(types[i]) == 0) continue;
     if (addresses[i] == 0 || addresses[i] % alignment != 0) {
       throw InputError("{} {} '{}' lies at {:#x} on the device; it must be at a multiple of {} bytes", what,
                        i, ports[i].name, addresses[i], alignment);
@@ -38,10 +39,10 @@ const Plan& with_device(const Plan& plan) {
   return plan;  // NOLINT(bugprone-return-const-ref-from-parameter): the program keeps a reference to it anyway
 }
 
-std::vector<std::size_t> bytes_of(const std::vector<Port>& ports) {
+std::vector<std::size_t> bytes_of(const std::vector<TensorType>& types) {
   std::vector<std::size_t> all;
-  all.reserve(ports.size());
-  for (const Port& port : ports) all.push_back(bytes_of(port));
+  all.reserve(types.size());
+  for (const TensorType& type : types) all.push_back(bytes_of(type));
   return all;
 }
 
@@ -54,14 +55,13 @@ bool uses_any(const NotedLaunches& noted, std::initializer_list<cuda::Region> re
 }  // namespace
 
 DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceShare shared, bool use_graph,
-                             std::size_t streams,
-                             const std::vector<std::shared_ptr<const DeviceWeights>>& relatives)
+                             std::size_t streams, const DeviceWeights::Relatives& relatives)
     : plan_(with_device(plan)),
       bindings_(bindings),
       shared_(std::move(shared)),
       use_graph_(use_graph),
       streams_(streams),
-      weights_(std::make_shared<const DeviceWeights>(*bindings.weights, relatives)),
+      weights_(DeviceWeights::of(bindings, relatives)),
       maker_(shared_.modules) {
   regions_.weights = weights_->addresses();
   if (shared_.states->size() > 0) regions_.states = shared_.states->device_address();
@@ -70,11 +70,11 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceS
 DeviceProgram::~DeviceProgram() = default;
 
 DeviceArguments DeviceProgram::own_arguments() {
-  return shared_.room->take(bytes_of(plan_.inputs), bytes_of(plan_.outputs), work_bytes());
+  return shared_.room->take(bytes_of(bindings_.inputs), bytes_of(bindings_.results), work_bytes());
 }
 
 std::size_t DeviceProgram::work_bytes() const {
-  return round_up(static_cast<std::size_t>(plan_.arena_bytes), work_alignment) + scratch_bytes_;
+  return round_up(static_cast<std::size_t>(bindings_.arena_bytes), work_alignment) + scratch_bytes_;
 }
 
 std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
@@ -113,7 +113,7 @@ void DeviceProgram::bind(const DeviceArguments& arguments) {
   const Uses moved = {regions_.arena != work,
                       regions_.inputs != arguments.inputs || regions_.outputs != arguments.outputs};
   regions_.arena = work;
-  regions_.scratch = work + round_up(static_cast<std::size_t>(plan_.arena_bytes), work_alignment);
+  regions_.scratch = work + round_up(static_cast<std::size_t>(bindings_.arena_bytes), work_alignment);
   regions_.inputs = arguments.inputs;
   regions_.outputs = arguments.outputs;
   std::vector<std::vector<cuda::Launch>> launches =
@@ -213,26 +213,24 @@ void DeviceProgram::issue_profiled(std::vector<LaunchTime>& profile) {
   events.back().record(stream_.get());
   stream_.synchronize();
   for (std::size_t i = 0; i < launches_.size(); ++i) {
-    const Launch& launch = plan_.launches[i];
-    const auto kernel = static_cast<std::size_t>(launch.kernel);
-    profile.push_back({launch.name, kernel, plan_.kernels[kernel].id,
-                       cuda::microseconds_between(events[0], events[i]),
-                       cuda::microseconds_between(events[i], events[i + 1])});
+    LaunchTime& time = profile.emplace_back();
+    time.start_us = cuda::microseconds_between(events[0], events[i]);
+    time.duration_us = cuda::microseconds_between(events[i], events[i + 1]);
   }
 }
 
 std::vector<Tensor> DeviceProgram::download(const std::vector<Tensor>& inputs,
                                             const DeviceArguments& arguments) {
   std::vector<Tensor> results;
-  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
-    const TensorType& type = plan_.outputs[i].type;
+  for (std::size_t i = 0; i < bindings_.outputs.size(); ++i) {
+    const TensorType& type = bindings_.results[i];
     const Location& place = bindings_.outputs[i];
     if (place.kind == BufferKind::input) {
       results.push_back(inputs.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else if (place.kind == BufferKind::weight) {
       results.push_back(plan_.weights.at(static_cast<std::size_t>(place.number)).reshaped(type.dims()));
     } else {
-      const std::shared_ptr<void> block = shared_.room->take_result(bytes_of(plan_.outputs[i]));
+      const std::shared_ptr<void> block = shared_.room->take_result(bytes_of(type));
       results.emplace_back(type.dtype, type.dims(), block, block.get());
       if (type.byte_size() == 0) continue;
       cuda::driver().copy_to_host(block.get(), address_of(place, arguments),
@@ -276,9 +274,9 @@ cuda::DevicePointer DeviceProgram::address_of(const Location& place, const Devic
 }
 
 void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments) {
-  for (std::size_t i = 0; i < plan_.outputs.size(); ++i) {
+  for (std::size_t i = 0; i < bindings_.outputs.size(); ++i) {
     const Location& place = bindings_.outputs[i];
-    const std::size_t bytes = bytes_of(plan_.outputs[i]);
+    const std::size_t bytes = bytes_of(bindings_.results[i]);
     if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
     if (place.kind == BufferKind::weight) {
       const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
@@ -290,8 +288,8 @@ void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const DeviceArgument
 }
 
 void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
-  check_addresses(arguments.inputs, plan_.inputs, "input");
-  check_addresses(arguments.outputs, plan_.outputs, "output");
+  check_addresses(arguments.inputs, plan_.inputs, bindings_.inputs, "input");
+  check_addresses(arguments.outputs, plan_.outputs, bindings_.results, "output");
   const cuda::CurrentDevice device;
   if (cuda::is_capturing(
           stream)) {  // a graph cannot be launched there, and an event of before not be waited for
@@ -321,8 +319,8 @@ std::int64_t DeviceProgram::bytes(std::set<const void*>& counted) const {
   std::size_t total = 0;
   if (counted.insert(shared_.room.get()).second) {
     total = work_bytes();
-    for (const Port& port : plan_.inputs) total += bytes_of(port);
-    for (const Port& port : plan_.outputs) total += bytes_of(port);
+    for (const TensorType& type : bindings_.inputs) total += bytes_of(type);
+    for (const TensorType& type : bindings_.results) total += bytes_of(type);
     total = std::max(total, shared_.room->bytes());
   }
   if (counted.insert(shared_.states.get()).second) total += shared_.states->size();

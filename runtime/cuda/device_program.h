@@ -31,12 +31,12 @@ struct DeviceShare {
 /// Thread safety: one thread at a time. `plan` and `bindings` must live as long.
 class DeviceProgram {
  public:
-  /// Uploads the weights, which are packed, but for those that `relatives` have. `use_graph`: runs are replayed as CUDA
+  /// Numbers that depend on sizes are those of `bindings`. Uploads the weights, which are packed, but for those that `relatives`
+  /// have. `use_graph`: runs are replayed as CUDA
   /// graphs, in which launches that do not depend on each other lie on up to `streams` branches. Throws
   /// CudaError when memory runs out.
   DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceShare shared, bool use_graph,
-                std::size_t streams = 1,
-                const std::vector<std::shared_ptr<const DeviceWeights>>& relatives = {});
+                std::size_t streams = 1, const DeviceWeights::Relatives& relatives = {});
   ~DeviceProgram();
 
   /// Before the launches are added, or added anew.
@@ -46,7 +46,8 @@ class DeviceProgram {
   [[nodiscard]] bool is_complete() const { return noted_.size() == plan_.launches.size(); }
 
   /// Inputs and results as Program::run has them; the inputs' types are checked already. Results are in
-  /// page-locked memory. The first run takes memory for inputs, results and values between.
+  /// page-locked memory. The first run takes memory for inputs, results and values between. To the profile it adds a time per
+  /// launch, without what the launch is.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile);
   /// The same on a caller's memory and stream, without a copy and without waiting: the run is queued, and the
   /// memory must stay until it has ended. Runs of one program with the same work memory must be ordered among

@@ -18,11 +18,19 @@ const DeviceWeights::Place* DeviceWeights::find(const Source& source) const {
   return found == places_.end() ? nullptr : &found->second;
 }
 
-DeviceWeights::DeviceWeights(const PackedWeights& weights,
-                             const std::vector<std::shared_ptr<const DeviceWeights>>& relatives) {
+std::shared_ptr<const DeviceWeights> DeviceWeights::of(const Bindings& bindings, const Relatives& relatives) {
+  if (bindings.own_weights.empty())
+    for (const std::shared_ptr<const DeviceWeights>& relative : relatives)
+      if (relative->all_.lock() == bindings.weights) return relative;
+  return std::make_shared<const DeviceWeights>(bindings, relatives);
+}
+
+DeviceWeights::DeviceWeights(const Bindings& bindings, const Relatives& relatives) {
+  if (bindings.own_weights.empty()) all_ = bindings.weights;
+  const std::size_t count = bindings.weights->size();
   std::vector<const Tensor*> fresh;
-  for (std::size_t slot = 0; slot < weights.size(); ++slot) {
-    const Tensor& weight = weights.at(slot);
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    const Tensor& weight = weight_of(bindings, slot);
     const auto [place, is_new] = places_.try_emplace(source_of(weight));
     if (!is_new) continue;
     for (const std::shared_ptr<const DeviceWeights>& relative : relatives) {
@@ -32,8 +40,8 @@ DeviceWeights::DeviceWeights(const PackedWeights& weights,
     if (place->second.block == nullptr) fresh.push_back(&weight);
   }
   upload(fresh);
-  for (std::size_t slot = 0; slot < weights.size(); ++slot) {
-    const Place& place = places_.at(source_of(weights.at(slot)));
+  for (std::size_t slot = 0; slot < count; ++slot) {
+    const Place& place = places_.at(source_of(weight_of(bindings, slot)));
     addresses_.push_back(place.block->address() + place.offset);
   }
 }

@@ -8,18 +8,22 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/bindings.h"
 #include "runtime/cuda/device.h"
-#include "runtime/packed_weights.h"
 
 namespace sylvite {
 
 /// Each tensor of the host lies on the device once, also where several programs have it.
 class DeviceWeights {
  public:
+  using Relatives = std::vector<std::shared_ptr<const DeviceWeights>>;
+
+  /// Those of a program; of a relative that has all of them where there is one. REQUIRES and throws as the constructor.
+  [[nodiscard]] static std::shared_ptr<const DeviceWeights> of(const Bindings& bindings,
+                                                               const Relatives& relatives);
   /// Uploads what none of `relatives` has. REQUIRES a current context, and weights that are packed; those of the relatives
   /// must live while this is made. Throws CudaError when memory runs out.
-  DeviceWeights(const PackedWeights& weights,
-                const std::vector<std::shared_ptr<const DeviceWeights>>& relatives);
+  DeviceWeights(const Bindings& bindings, const Relatives& relatives);
 
   [[nodiscard]] const std::vector<cuda::DevicePointer>& addresses() const { return addresses_; }  ///< by slot
   /// Bytes of memory that is not in `counted`, where the rest is added.
@@ -35,6 +39,7 @@ class DeviceWeights {
   [[nodiscard]] const Place* find(const Source& source) const;
   void upload(const std::vector<const Tensor*>& fresh);
 
+  std::weak_ptr<const PackedWeights> all_;  ///< none where some are others at these sizes
   std::map<Source, Place> places_;
   std::vector<cuda::DevicePointer> addresses_;
 };

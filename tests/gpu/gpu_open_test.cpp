@@ -2,6 +2,7 @@
 
 #include "base/files.h"
 #include "frontend/onnx/importer.h"
+#include "runtime/alike_programs.h"
 #include "runtime/kernel_menu.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/runtime/attention_model.h"
@@ -113,6 +114,37 @@ TEST_F(GpuOpen, AModelAtManySizes) {
     at_sizes.dims = {{"batch", batch}, {"sequence", sequence}};
     const std::vector<Tensor> inputs = attention_inputs(batch, sequence);
     expect_near(model.run(inputs).at(0), interpret(import_onnx(path, at_sizes), inputs).at(0), 1e-3);
+  }
+}
+
+/// Those of one program with other numbers: at sizes where its kernels serve, no plan is made.
+TEST_F(GpuOpen, ProgramsWithTheKernelsOfOthers) {
+  const std::string path = folder_.path() + "/attention.onnx";
+  write_file(path, attention_model());
+  CompileOptions options = test_options(folder_.path());
+  options.set["compile.device"] = "cuda";
+  options.set["import.dims"] = "batch=1..8,sequence=1..64@24";
+  const OpenModel model = open_model(path, make_setup(options));
+  for (const Sizes& sizes : {Sizes{2, 24}, {3, 37}, {7, 50}, {2, 63}, {8, 20}, {5, 16}})
+    (void)bind_sizes(model, sizes);
+  const std::optional<Imported> imported = bind_known_sizes(model, {4, 32});
+  ASSERT_TRUE(imported);
+  Built first = build_program(*imported, choose_known(*imported));
+  const Tensor answer = first.program.run(attention_inputs(4, 32)).at(0);
+  AlikePrograms alike;
+  alike.note(model, {4, 32}, first);
+  for (const Sizes& sizes : {Sizes{4, 33}, {2, 61}, {8, 16}, {5, 40}, {4, 32}}) {
+    std::optional<Built> borrowed = alike.at(model, sizes, {{&first.program}, true});
+    ASSERT_TRUE(borrowed) << sizes[0] << " " << sizes[1];
+    const std::vector<Tensor> inputs = attention_inputs(sizes[0], sizes[1]);
+    ImportOptions at_sizes;
+    at_sizes.dims = {{"batch", sizes[0]}, {"sequence", sizes[1]}};
+    const std::vector<Tensor> expected = interpret(import_onnx(path, at_sizes), inputs);
+    std::vector<LaunchTime> profile;
+    expect_near(borrowed->program.run(inputs).at(0), expected.at(0), 1e-3);
+    expect_near(borrowed->program.run(inputs, &profile).at(0), expected.at(0), 1e-3);
+    EXPECT_EQ(profile.size(), borrowed->program.plan().launches.size());
+    expect_near(first.program.run(attention_inputs(4, 32)).at(0), answer, 0);
   }
 }
 

@@ -17,22 +17,22 @@ SizeSymbol symbol(const char* name, SizeRange range, bool is_guessed = false) {
 TEST(SizesAhead, AreEndsAndBeginningsOfClasses) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 20, {1}})};
-  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{2}, Sizes{20}, Sizes{16}));
+  EXPECT_THAT(sizes_ahead(model, false), ElementsAre(Sizes{2}, Sizes{20}, Sizes{16}));
   model.symbols = {symbol("height", {96, 320, {224}, 32})};
-  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{128}, Sizes{320}, Sizes{256}, Sizes{96}));
+  EXPECT_THAT(sizes_ahead(model, false), ElementsAre(Sizes{128}, Sizes{320}, Sizes{256}, Sizes{96}));
 }
 
 TEST(SizesAhead, EachSymbolChangesBesideSmallAndLargeOthers) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 8, {1}})};
-  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 8}, Sizes{2, 8}, Sizes{4, 2}, Sizes{1, 2}, Sizes{1, 8},
-                                              Sizes{2, 1}, Sizes{4, 1}));
+  EXPECT_THAT(sizes_ahead(model, false), ElementsAre(Sizes{4, 8}, Sizes{2, 8}, Sizes{4, 2}, Sizes{1, 2},
+                                                     Sizes{1, 8}, Sizes{2, 1}, Sizes{4, 1}));
 }
 
 TEST(SizesAhead, ThoseOfTheClassThatMostSizesAreInComeFirst) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 256, {64}})};
-  const std::vector<Sizes> ahead = sizes_ahead(model);
+  const std::vector<Sizes> ahead = sizes_ahead(model, false);
   EXPECT_EQ(ahead.front(), (Sizes{4, 256})) << "as 723 of 1,024 combinations";
   EXPECT_THAT(ahead.back(), testing::AnyOf(Sizes{1, 1}, Sizes{4, 1}, Sizes{2, 1}));
 }
@@ -40,7 +40,17 @@ TEST(SizesAhead, ThoseOfTheClassThatMostSizesAreInComeFirst) {
 TEST(SizesAhead, WhatNobodyGaveStaysAsItIs) {
   ModelSizes model;
   model.symbols = {symbol("batch", {1, 4, {1}}), symbol("sequence", {1, 512, {128}}, true)};
-  EXPECT_THAT(sizes_ahead(model), ElementsAre(Sizes{4, 128}, Sizes{2, 128}));
+  EXPECT_THAT(sizes_ahead(model, false), ElementsAre(Sizes{4, 128}, Sizes{2, 128}));
+}
+
+TEST(SizesAhead, CombineTheClassesOfADevice) {
+  ModelSizes model;
+  model.symbols = {symbol("batch", {1, 16, {4}}), symbol("sequence", {8, 256, {64}})};
+  const std::vector<Sizes> ahead = sizes_ahead(model, true);
+  for (const std::int64_t batch : {1, 2, 9})
+    for (const std::int64_t sequence : {8, 9, 33, 129})
+      EXPECT_THAT(ahead, testing::Contains(Sizes{batch, sequence}));
+  EXPECT_EQ(ahead.size(), 24U);
 }
 
 TEST(SizesBetween, AreSpreadOverTheRangesThatWereGiven) {
