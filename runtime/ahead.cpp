@@ -108,8 +108,7 @@ bool Ahead::is_wanted(Kind kind) const {
 void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
   std::unique_lock turn = own_turn();
   const double start = steady_seconds();
-  std::optional<Imported> known = bind_known_sizes(model_, sizes);
-  const Imported imported = known ? *std::move(known) : bind_sizes(model_, sizes);
+  const Imported imported = bind_told_sizes(model_, sizes);
   Chosen chosen = choose_known(imported);
   const Relatives relatives{.programs = {first_.get()}, .ahead = &kernels_->objects};
   const int missing = missing_objects(imported, chosen, relatives);
@@ -133,7 +132,7 @@ void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
 void Ahead::make_plan(const Sizes& sizes) {
   const std::unique_lock turn = own_turn();
   const Stopwatch watch(planning_);
-  std::shared_ptr<const Plan> plan = learn_plan(model_, sizes);
+  std::shared_ptr<const Plan> plan = learn_plan(model_, sizes, import_from(model_));
   constexpr std::size_t most = 24;  // each is worked through for what kernels it has
   if (plans_.size() == most) return;
   plans_.push_back(std::move(plan));

@@ -324,11 +324,10 @@ void Family::Rep::note_run() {
 void Family::Rep::specialize() {
   latest->uses.is_decided = true;
   const OpenModel quiet = quiet_model();
-  std::optional<Imported> known = bind_known_sizes(quiet, latest_sizes);
-  Imported imported = known ? *std::move(known) : bind_sizes(quiet, latest_sizes);
+  Imported imported = bind_told_sizes(quiet, latest_sizes);
   if (std::ranges::none_of(imported.plan->kernels, [](const Kernel& each) { return each.open != nullptr; }))
     return;
-  imported.plan = with_known_weights(learn_plan(quiet, latest_sizes));
+  imported.plan = with_known_weights(learn_plan(quiet, latest_sizes, import_from(quiet)));
   imported.for_sizes = nullptr;
   Chosen chosen = choose_known(imported);
   log_line(LogLevel::info, "sizes: kernels for {} alone are compiled behind runs",
@@ -386,7 +385,7 @@ Built* Family::compiled_at(const Sizes& sizes) {
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
   if (Built* known = rep_->add_told(wanted)) return known;
-  Imported imported = bind_sizes(rep_->quiet_model(), wanted);
+  Imported imported = bind_told_sizes(rep_->quiet_model(), wanted);
   Chosen chosen = choose_known(imported);
   if (missing_objects(imported, chosen, rep_->relatives()) == 0 || !refuse_evaluation(imported).empty())
     return &add(imported, [&](const Imported&) { return chosen; });
@@ -434,7 +433,7 @@ Built& Family::at(const Sizes& sizes) {
   const Sizes wanted = sizes;
   Built* built = rep_->add_told(wanted);
   const bool is_told = built != nullptr;
-  if (!is_told) built = &add(bind_sizes(rep_->quiet_model(), wanted), choose_known);
+  if (!is_told) built = &add(bind_told_sizes(rep_->quiet_model(), wanted), choose_known);
   log_line(LogLevel::info, "sizes: a program for {}{}, {:.4f} s", describe(this->sizes(), wanted),
            is_told ? " as others are" : "", steady_seconds() - start);
   return *built;

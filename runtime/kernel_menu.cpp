@@ -121,6 +121,20 @@ bool is_hinted(const ModelSizes& model, const Sizes& sizes) {
   return is_given(model);
 }
 
+/// With no sizes but those of one class with these, where there are others: a device has a kernel for each.
+ModelSizes within_device_classes(ModelSizes model, const Sizes& sizes) {
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    SizeRange& range = model.symbols[i].range;
+    const SizeClass around = device_class(sizes[i]);
+    const std::int64_t low = round_up(std::max(range.low, around.low), range.multiple);
+    const std::int64_t high = std::min(range.high, around.high) / range.multiple * range.multiple;
+    if (low >= high) continue;
+    range.low = low;
+    range.high = high;
+  }
+  return model;
+}
+
 Sizes with_two_for_one(const ModelSizes& model, Sizes sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i)
     if (sizes[i] == 1 && model.symbols[i].range.contains(2)) sizes[i] = 2;
@@ -259,7 +273,7 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     const Machine& machine, const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   if (plans_ == 0) restore(model, *plan);
   const std::vector<Kernel> forms = forms_to_share(*plan, machine);
-  const Sizes beside = sizes_beside(model, sizes);
+  const Sizes beside = sizes_beside(machine.gpu ? within_device_classes(model, sizes) : model, sizes);
   // Kernels of images serve one and many; the others are compared where what is one stays one.
   std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);

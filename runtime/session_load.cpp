@@ -278,8 +278,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
     });
     weights.keep(imported.plan->weights);
     if (imported.host != nullptr) imported.tails = model.tails;
-    if (model.menu)
-      take_open_kernels(model, imported, [&](const Sizes& at) { return bind_fixed(model, at); });
+    if (model.menu) take_open_kernels(model, imported, import_from(model));
     add_symbols(model, imported);
     return imported;
   } catch (const Error& error) {
@@ -288,9 +287,13 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
   }
 }
 
-std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes) {
+ImportAt import_from(const OpenModel& model) {
+  return [&model](const Sizes& sizes) { return bind_fixed(model, sizes); };
+}
+
+std::shared_ptr<const Plan> learn_plan(const OpenModel& model, const Sizes& sizes, const ImportAt& import) {
   if (auto known = model.plans->at(sizes, model.setup->config.lowering_reuse_memory)) return known;
-  const Imported imported = bind_fixed(model, sizes);
+  const Imported imported = import(sizes);
   (void)learn_from(model, sizes, imported);
   return imported.plan;
 }
@@ -308,6 +311,24 @@ std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& si
   add_symbols(model, imported);
   count_plan(imported);
   return imported;
+}
+
+std::optional<Imported> learn_known_sizes(const OpenModel& model, const Sizes& sizes,
+                                          const ImportAt& import) {
+  std::optional<Imported> imported = bind_known_sizes(model, sizes);
+  const auto is_open = [](const Kernel& kernel) { return kernel.open != nullptr; };
+  if (!imported || std::ranges::all_of(imported->plan->kernels, is_open)) return imported;
+  const Stopwatch watch(imported->report.import_seconds);
+  imported->for_sizes = learn_plan(model, sizes, import);
+  imported->plan = model.menu->serve(model.parsed.sizes, sizes, imported->for_sizes, model.setup->machine,
+                                     [&](const Sizes& other) { return learn_plan(model, other, import); });
+  return imported;
+}
+
+Imported bind_told_sizes(const OpenModel& model, const Sizes& sizes) {
+  std::optional<Imported> known;
+  if (model.menu != nullptr) known = learn_known_sizes(model, sizes, import_from(model));
+  return known ? *std::move(known) : bind_sizes(model, sizes);
 }
 
 Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,

@@ -158,8 +158,8 @@ std::vector<TensorType> types_of(const std::vector<Port>& ports) {
   return types;
 }
 
-/// What imports at other sizes tell, whose kernels are known; false where they do not.
-bool choose_known(OpenCapture& open, const Sizes& sizes, ChosenCapture& capture) {
+/// What imports at other sizes tell; false where they do not.
+bool choose_known(OpenCapture& open, const Sizes& sizes, const ImportAt& import, ChosenCapture& capture) {
   std::optional<CapturedPorts> ports = open.ports.at(sizes);
   if (!ports) return false;
   std::optional<Imported> imported = bind_known_sizes(open.model, sizes);
@@ -167,9 +167,12 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, ChosenCapture& capture)
     return false;
   const auto& choices = open.known.choices;
   const auto is_chosen = [&](const Kernel& kernel) { return choices.contains(kernel.text); };
-  capture.chosen = std::ranges::all_of(imported->plan->kernels, is_chosen)
-                       ? choose_each(*imported, [&](const Kernel& each) { return choices.at(each.text); })
-                       : choose_candidates(*imported);
+  if (std::ranges::all_of(imported->plan->kernels, is_chosen)) {
+    capture.chosen = choose_each(*imported, [&](const Kernel& each) { return choices.at(each.text); });
+  } else {
+    imported = learn_known_sizes(open.model, sizes, import);
+    capture.chosen = choose_candidates(*imported);
+  }
   capture.imported = *std::move(imported);
   capture.ports = *std::move(ports);
   capture.is_told = true;
@@ -230,7 +233,6 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
       open != nullptr ? open->taken : std::make_shared<const std::vector<TakenParameter>>(std::move(taken));
   const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
   const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
-  if (is_open && choose_known(*open, rest, capture)) return capture;
   TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
                              .keep_gradients = has_gradient_templates(setup->machine)};
   const auto load_at = [&](const Sizes& at) {
@@ -246,6 +248,7 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
     if (at == rest) capture.ports = std::move(ports);
     return imported;
   };
+  if (is_open && choose_known(*open, rest, load_at, capture)) return capture;
   capture.imported = load_at(rest);
   if (is_open) take_open_kernels(open->model, capture.imported, load_at);
   capture.chosen = choose_candidates(capture.imported);
