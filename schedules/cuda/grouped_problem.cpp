@@ -91,6 +91,8 @@ Reading<CudaGroupedProblem> read_groups(const Kernel& kernel) {
     refusal =
         read_work(body, node.outputs[0], body.outputs[0], images_and_pixels(body.type(node.outputs[0])),
                   "epilogue", problem.element != DType::f32, problem.epilogue, problem.epilogue_operands);
+  if (refusal.empty() && problem.has_open_images)
+    refusal = follow_rows(w.images * w.out_frames, w.out_lines * w.out_columns, problem.epilogue_operands);
   return {problem, refusal};
 }
 
@@ -209,7 +211,8 @@ std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem) {
           {"lines", w.lines, problem.has_open_images},
           {"columns", w.columns, problem.has_open_images},
           {"out_lines", w.out_lines, problem.has_open_images},
-          {"out_columns", w.out_columns, problem.has_open_images}};
+          {"out_columns", w.out_columns, problem.has_open_images},
+          {"rows", w.out_lines * w.out_columns, problem.has_open_images}};  // of operands
 }
 
 std::string fixed_windows_text(const CudaMatmulProblem::Windows& w) {

@@ -94,7 +94,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("OUT_BYTES", plan.out_bytes);
   define("VECTOR_FLOATS", plan.vector_floats);
   define("GROUPS", problem.groups);
-  define("GROUP_ROWS", problem.n);  // of the filter
+  define("GROUP_ROWS", problem.groups > 1 ? problem.n : 0);  // of the filter
   define("WAITS_TO_READ", problem.epilogue_reads_activations);
   return text + windows_text(problem) + fmt::format("typedef {} Out;\n", dtype_name(problem.out));
 }

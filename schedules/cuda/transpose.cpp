@@ -8,14 +8,16 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/extents.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_extent = 16;
-constexpr std::int64_t most_extent = 1LL << 30;
+constexpr std::int64_t shortest = 16;
+constexpr std::int64_t longest = 1LL << 30;
 constexpr int most_threads = 512;
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 
@@ -124,21 +126,37 @@ int fitting(int most, std::int64_t extent, std::int64_t unit) {
 
 /// The function that says where a batch begins: the outermost dim's extent is not in it, so that runs may give that.
 std::string batch_text(const CudaTransposeProblem& problem) {
-  std::string text = "DEVICE void add_batch(long long rest, long long& x, long long& out) {\n";
+  std::string text = "DEVICE void add_batch(Extents e, long long rest, long long& x, long long& out) {\n";
   for (std::size_t i = problem.batches.size(); i-- > 0;) {
-    const CudaTransposeProblem::Dim& dim = problem.batches[i];
-    const std::string index = i == 0 ? "rest" : fmt::format("rest % {}", dim.extent);
-    text += fmt::format("  x += {0} * {1}LL;\n  out += {0} * {2}LL;\n", "(" + index + ")", dim.x_stride,
-                        dim.out_stride);
-    if (i > 0) text += fmt::format("  rest /= {};\n", dim.extent);
+    const std::string index = i == 0 ? "rest" : fmt::format("rest % e.extent{}", i);
+    text +=
+        fmt::format("  x += {0} * e.x_stride{1};\n  out += {0} * e.out_stride{1};\n", "(" + index + ")", i);
+    if (i > 0) text += fmt::format("  rest /= e.extent{};\n", i);
   }
   return text + "}\n";
 }
 
-}  // namespace
+std::vector<CudaExtent> extents_of(const CudaTransposeProblem& problem) {
+  std::vector<CudaExtent> extents;
+  const auto add = [&](std::string name, std::int64_t value) {
+    extents.push_back({std::move(name), value, problem.is_open});
+  };
+  add("rows", problem.rows);
+  add("columns", problem.columns);
+  add("pitch", problem.pitch);
+  add("offset", problem.offset);
+  add("out_pitch", problem.out_pitch);
+  for (std::size_t i = 0; i < problem.batches.size(); ++i) {
+    const CudaTransposeProblem::Dim& dim = problem.batches[i];
+    if (i > 0) add(fmt::format("extent{}", i), dim.extent);
+    add(fmt::format("x_stride{}", i), dim.x_stride);
+    add(fmt::format("out_stride{}", i), dim.out_stride);
+  }
+  return extents;
+}
 
-Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
-  const Graph& body = kernel.body;
+/// Of any extents.
+Reading<CudaTransposeProblem> read_order(const Graph& body) {
   const bool slices = body.nodes().size() == 2 && body.nodes()[0].op == Op::slice;
   if ((body.nodes().size() != 1 && !slices) || body.inputs.size() != 1)
     return {{}, "it is more than a transpose"};
@@ -159,15 +177,29 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   problem.bytes = static_cast<int>(dtype_size(type.dtype));
   if (problem.bytes != 2 && problem.bytes != 4) return {problem, "its elements have neither 2 nor 4 bytes"};
   if (type.element_count() == 0) return {problem, "it is empty"};
-  if (problem.rows < least_extent || problem.columns < least_extent)
+  return {problem, ""};
+}
+
+}  // namespace
+
+Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
+  Reading<CudaTransposeProblem> reading = read_order(kernel.body);
+  CudaTransposeProblem& problem = reading.problem;
+  if (!reading.refusal.empty()) return reading;
+  problem.is_open = kernel.open && !only_batches_are_open(kernel);
+  // Whether they are short decides for all runs of an open kernel.
+  const CudaTransposeProblem hinted = kernel.open ? read_order(at_hints(kernel).body).problem : problem;
+  if (hinted.rows < shortest || hinted.columns < shortest)
     return {problem, "the transposed dims are short"};
-  if (problem.rows > most_extent || problem.pitch > most_extent || problem.out_pitch > most_extent ||
-      blocks_of(problem, {}) > most_blocks)
+  const bool is_large = problem.rows > longest || problem.pitch > longest ||
+                        problem.out_pitch > longest || blocks_of(problem, {}) > most_blocks;
+  if (is_large || (problem.is_open && kernel.body.type(kernel.body.inputs[0]).element_count() > longest))
     return {problem, "the extents are large"};
   return {problem, ""};
 }
 
 int CudaTransposeProblem::unit() const {
+  if (is_open) return 1;
   std::int64_t steps = 16 / bytes;
   for (const std::int64_t each : {rows, columns, pitch, offset, out_pitch}) steps = std::gcd(steps, each);
   for (const Dim& dim : batches) steps = std::gcd(steps, std::gcd(dim.x_stride, dim.out_stride));
@@ -213,22 +245,22 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
   const int per_thread = std::max(1, squares / most_threads);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("transpose_{}_{}x{}", element, problem.rows, problem.columns);
+  launch.entry =
+      entry_name(fmt::format("transpose_{}", element), problem.is_open, {problem.rows, problem.columns});
+  const std::vector<CudaExtent> extents = extents_of(problem);
   result.source.text = fmt::format(
       "#define KERNEL {}\n{}typedef {} Element;\ntypedef {} Bits;\nstruct Arguments {{\n  Element* out;\n  "
-      "const Element* "
-      "x;\n}};\n"
-      "constexpr int UNIT = {}, ROWS = {}, COLUMNS = {}, PITCH = {}, OUT_PITCH = {}, OFFSET = {}, DOWN = {}, "
-      "ACROSS = {}, PER_THREAD = {};\n"
+      "const Element* x;\n{}}};\n{}"
+      "constexpr int UNIT = {}, DOWN = {}, ACROSS = {}, PER_THREAD = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}{}",
-      launch.entry, embedded::cuda_card, element, bits, problem.unit(), problem.rows, problem.columns,
-      problem.pitch, problem.out_pitch, problem.offset, choice.down, choice.across, per_thread,
-      choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0, batch_text(problem),
-      embedded::cuda_transpose);
+      launch.entry, embedded::cuda_card, element, bits, extent_members(extents), extents_text(extents),
+      problem.unit(), choice.down, choice.across, per_thread, choice.rows_first, (choice.streams & 1) != 0,
+      (choice.streams & 2) != 0, batch_text(problem), embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.argument};
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

@@ -4,20 +4,18 @@
 // schedules/cuda/transpose.cpp writes these ahead of this text:
 //   Element                   of 2 or 4 bytes
 //   Bits                      an unsigned type of UNIT elements, of at most 16 bytes
-//   UNIT                      a divisor of ROWS and COLUMNS
-//   ROWS, COLUMNS             of x
-//   PITCH, OFFSET             elements from a row of x to the next, and ahead of the first: multiples of UNIT
-//   OUT_PITCH                 elements from a column of the result to the next: a multiple of UNIT
+//   UNIT                      a divisor of rows and columns
+//   Extents, extents_of       rows, columns: of x
+//                             pitch, offset: elements from a row of x to the next, and ahead of the first: multiples of UNIT
+//                             out_pitch: elements from a column of the result to the next: a multiple of UNIT
 //   add_batch                 adds to both places where a batch begins there: multiples of UNIT
 //   DOWN, ACROSS              squares of a block's tile: powers of two
 //   PER_THREAD                squares that a thread turns, a divisor of DOWN and ACROSS
 //   ROWS_FIRST                neighbouring blocks take tiles down the rows
 //   STREAM_LOADS, STREAM_STORES   x or the result is the first to leave the L2 cache
-//   Arguments                 out, x
+//   Arguments                 out, x, and the extents that the text does not fix
 
 constexpr int TILE_ROWS = DOWN * UNIT, TILE_COLUMNS = ACROSS * UNIT;
-constexpr int TILES_DOWN = (ROWS + TILE_ROWS - 1) / TILE_ROWS;
-constexpr int TILES_ACROSS = (COLUMNS + TILE_COLUMNS - 1) / TILE_COLUMNS;
 constexpr int LINE = 128 / sizeof(Bits), SWIZZLE = (LINE < DOWN ? LINE : DOWN) - 1;
 
 union Line {
@@ -48,12 +46,13 @@ DEVICE void turn(const Line (&from)[UNIT], Line (&to)[UNIT]) {
 extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(const Arguments arguments) {
   // Place p of a line holds square p ^ (its column among the squares): neither side has two accesses in a bank.
   __shared__ Bits tile[TILE_COLUMNS][DOWN];
-  const long long of_batch = blockIdx.x % (TILES_DOWN * TILES_ACROSS);
-  const long long batch = blockIdx.x / (TILES_DOWN * TILES_ACROSS);
-  const int first_row = (int)(ROWS_FIRST ? of_batch % TILES_DOWN : of_batch / TILES_ACROSS) * TILE_ROWS;
-  const int first_column = (int)(ROWS_FIRST ? of_batch / TILES_DOWN : of_batch % TILES_ACROSS) * TILE_COLUMNS;
-  long long x_at = OFFSET, out_at = 0;
-  add_batch(batch, x_at, out_at);
+  const Extents e = extents_of(arguments);
+  const u32 down_all = (e.rows + TILE_ROWS - 1) / TILE_ROWS, across_all = (e.columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
+  const u32 of_batch = blockIdx.x % (down_all * across_all), batch = blockIdx.x / (down_all * across_all);
+  const int first_row = (int)(ROWS_FIRST ? of_batch % down_all : of_batch / across_all) * TILE_ROWS;
+  const int first_column = (int)(ROWS_FIRST ? of_batch / down_all : of_batch % across_all) * TILE_COLUMNS;
+  long long x_at = e.offset, out_at = 0;
+  add_batch(e, batch, x_at, out_at);
   const Element* x = arguments.x + x_at;
   Element* out = arguments.out + out_at;
   allow_next_kernel();
@@ -62,11 +61,11 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
 #pragma unroll
   for (int k = 0; k < PER_THREAD; k++) {
     const int down = threadIdx.x / ACROSS + k * (DOWN / PER_THREAD), row = first_row + down * UNIT;
-    if (row < ROWS && from_column < COLUMNS) {
+    if (row < e.rows && from_column < e.columns) {
       Line loaded[UNIT], turned[UNIT];
 #pragma unroll
       for (int i = 0; i < UNIT; i++) {
-        const auto* from = (const Bits*)(x + (long long)(row + i) * PITCH + from_column);
+        const auto* from = (const Bits*)(x + (long long)(row + i) * e.pitch + from_column);
         loaded[i].bits = STREAM_LOADS ? __ldcs(from) : __ldg(from);
       }
       turn(loaded, turned);
@@ -80,8 +79,8 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
 #pragma unroll
   for (int j = 0; j < UNIT * PER_THREAD; j++) {
     const int of_tile = line + j * (ACROSS / PER_THREAD), column = first_column + of_tile;
-    if (row < ROWS && column < COLUMNS) {
-      auto* to = (Bits*)(out + (long long)column * OUT_PITCH + row);
+    if (row < e.rows && column < e.columns) {
+      auto* to = (Bits*)(out + (long long)column * e.out_pitch + row);
       const Bits bits = tile[of_tile][down ^ (of_tile / UNIT & SWIZZLE)];
       if constexpr (STREAM_STORES) __stcs(to, bits);
       else *to = bits;

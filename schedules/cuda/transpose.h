@@ -24,8 +24,10 @@ struct CudaTransposeProblem {
   std::int64_t pitch = 0, offset = 0;  ///< of x, in elements: from a row to the next, and ahead of the first
   std::int64_t out_pitch = 0;          ///< from a column to the next
   int argument = 0, out_argument = 1;
+  bool is_open =
+      false;  ///< runs give all of these numbers; else the outermost batches alone, which no text has
 
-  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, and what lies between them.
+  /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, and what lies between them in any run.
   [[nodiscard]] int unit() const;
 };
 [[nodiscard]] Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel);

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/spaces/gpu/nest.h"
 #include "schedules/spaces/register_tile.h"
 #include "schedules/spaces/spaces.h"
@@ -41,8 +42,20 @@ bool folds_rows(const Kernel& kernel, const Node& anchor) {
   return anchor.attributes.integer("axis") == last;
 }
 
-std::int64_t row_extent(const Kernel& kernel, const Node& anchor) {
-  return kernel.body.type(anchor.inputs.front()).dims().back();
+RunExtent row_of(const Kernel& kernel, const Node& anchor) {
+  return run_extents(kernel, anchor.inputs.front()).front();
+}
+
+/// In any run.
+bool fits_grid(const Kernel& kernel, const KernelFacts& facts, std::size_t position) {
+  const ValueId output = kernel.body.outputs.front();
+  const std::size_t rank = facts.extents.size();
+  std::int64_t outer = 1;
+  for (std::size_t d = position + 1; d < rank; ++d) {
+    const std::int64_t most = most_extent(kernel, output, rank - 1 - d);
+    if (most > most_grid || (outer *= std::max<std::int64_t>(most, 1)) > most_grid) return false;
+  }
+  return true;
 }
 
 /// The loop of the output that blocks take several of.
@@ -61,14 +74,12 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   if (type.rank() == 0 || type.layout.channel_block > 0 || !folds_rows(kernel, *facts.anchor) ||
       facts.anchor->attributes.has("groups"))
     return "not the innermost dim alone is folded";
-  if (row_extent(kernel, *facts.anchor) < (is_norm(*facts.anchor) ? least_norm : least_row))
+  if (row_of(kernel, *facts.anchor).extent < (is_norm(*facts.anchor) ? least_norm : least_row))
     return "the rows are short";
   if (facts.extents.empty()) return "there is one row";
   const std::size_t position = row_position(*facts.anchor);
   if (facts.extents.size() <= position) return "there is one row";
-  std::int64_t outer = 1;
-  for (std::size_t d = position + 1; d < facts.extents.size(); ++d) outer *= facts.extents[d];
-  if (outer > most_grid) return "there are too many rows for a grid";
+  if (!fits_grid(kernel, facts, position)) return "there are too many rows for a grid";
   if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents)
     return "the output's loops are not the anchor's";
   return "";
@@ -77,7 +88,7 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
 std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
   const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(anchor.inputs.front()).dtype));
   std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
-  while (row_extent(kernel, anchor) % vector != 0) vector /= 2;
+  while (!row_of(kernel, anchor).is_multiple_of(vector)) vector /= 2;
   return vector;
 }
 
@@ -86,7 +97,7 @@ std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
   const std::size_t position = row_position(*facts.anchor);
   std::vector<std::int64_t> divisors;
   for (const std::int64_t rows : {1, 2, 4})
-    if (facts.extents[position] % rows == 0) divisors.push_back(rows);
+    if (facts.loops[position].is_multiple_of(rows)) divisors.push_back(rows);
   return divisors;
 }
 
@@ -109,21 +120,22 @@ struct Rows {
 
 std::vector<Range<Numbers>> Rows::ranges() const {
   const std::int64_t vector = heuristic.vector;
-  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / vector;
+  const RunExtent row = row_of(kernel, *facts.anchor);
+  const std::int64_t vectors = row.extent / vector;
   std::vector<std::int64_t> widths = {vector};
   if (vector > 1) widths.push_back(vector / 2);
-  const bool is_softmax = facts.anchor->op == Op::softmax;
+  const bool may_keep = facts.anchor->op == Op::softmax && !row.is_open;
   return {
       {"vector", &Numbers::vector, widths},
       {"threads", &Numbers::threads, up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
       {"rows", &Numbers::rows, rows_of_block(facts)},
       {"group", &Numbers::group, {16, 8, 32}},
-      {"keep", &Numbers::keep, is_softmax ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}}};
+      {"keep", &Numbers::keep, may_keep ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}}};
 }
 
 Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
   Numbers point{.vector = widest_vector(kernel, *facts.anchor)};
-  const std::int64_t vectors = row_extent(kernel, *facts.anchor) / point.vector;
+  const std::int64_t vectors = row_of(kernel, *facts.anchor).extent / point.vector;
   while (point.threads < 256 && point.threads * 4 <= vectors) point.threads *= 2;
   if (point.threads < 128) point.rows = std::min(rows_of_block(facts).back(), 128 / point.threads);
   return point;
@@ -134,14 +146,15 @@ struct RowPlan {
   std::string output;
   std::string block = "block";
   std::string row_var;  ///< the loop of a block's rows in stages without the row itself
-  std::int64_t extent = 0;
+  RunExtent row;
   std::int64_t vector = 1;
   std::int64_t threads = 1;
   std::int64_t rows = 1;
   std::int64_t group = 16;
 
-  [[nodiscard]] std::int64_t steps() const { return ceil_div(extent, vector * threads); }
-  [[nodiscard]] bool is_exact() const { return extent % (vector * threads) == 0; }
+  [[nodiscard]] std::int64_t steps() const { return ceil_div(row.extent, vector * threads); }
+  [[nodiscard]] bool is_unrolled() const { return !row.is_open && steps() <= most_unrolled; }
+  [[nodiscard]] bool is_exact() const { return row.is_multiple_of(vector * threads); }
   /// The loops of threads: x along `loop`, y along the rows when a block has several.
   [[nodiscard]] std::string threads_of(const std::string& loop) const {
     if (rows == 1) return fmt::format(".gpu_threads({})", loop);
@@ -177,9 +190,10 @@ void fold_rows(ScheduleWriter& writer, const std::string& stage, const RowPlan& 
   writer.add_line(fmt::format("{}{}{};", all, place, plan.threads_of("u")));
   writer.add("{}.compute_at({}, u);", own, all);
   const std::string unroll =
-      plan.steps() <= most_unrolled ? ".unroll(step)" : ".unroll(step, 4, TailStrategy::GuardWithIf)";
+      plan.is_unrolled() ? ".unroll(step)" : ".unroll(step, 4, TailStrategy::GuardWithIf)";
   writer.add_line(fmt::format("{}.update(0).reorder({}step){}{};", own, is_vector ? "lane, " : "",
-                              is_vector ? ".atomic().vectorize(lane)" : "", plan.steps() > 1 ? unroll : ""));
+                              is_vector ? ".atomic().vectorize(lane)" : "",
+                              plan.row.is_open || plan.steps() > 1 ? unroll : ""));
   if (has_groups) {
     writer.add("Func {} = {}.in({});", groups, group, stage);
     writer.add_line(fmt::format("{}{}{};", groups, place, plan.threads_of("w")));
@@ -237,7 +251,7 @@ Candidate Rows::at(const Numbers& point) const {
   const Algorithm algorithm = build_algorithm(kernel, device_form);
   RowPlan plan;
   plan.output = facts.output;
-  plan.extent = row_extent(kernel, *facts.anchor);
+  plan.row = row_of(kernel, *facts.anchor);
   plan.vector = point.vector;
   plan.threads = point.threads;
   plan.rows = point.rows;
@@ -245,14 +259,14 @@ Candidate Rows::at(const Numbers& point) const {
   const bool keepdims = !norm && facts.anchor->attributes.integer("keepdims") != 0;
   const std::size_t position = row_position(*facts.anchor);
   plan.row_var = fmt::format("d{}", position);
-  if (facts.extents[position] % plan.rows != 0)
+  if (!facts.loops[position].is_multiple_of(plan.rows))
     throw UnsupportedError("{} rows of a block do not divide {}", plan.rows, facts.extents[position]);
   if (plan.threads * plan.rows > 1024) throw UnsupportedError("a block has at most 1024 threads");
   ScheduleWriter writer;
   if (norm) {
     walk_rows(writer, plan.output, plan);
     block_rows(writer, plan, 1, facts.extents, plan.vector > 1 ? "lane, step, thread" : "step, thread");
-    if (plan.steps() <= most_unrolled) writer.add("{}.unroll(step);", plan.output);
+    if (plan.is_unrolled()) writer.add("{}.unroll(step);", plan.output);
     writer.add("{}.gpu_threads({});", plan.output, plan.rows > 1 ? "thread, row" : "thread");
   } else {
     block_rows(writer, plan, position, facts.extents, keepdims ? "d0" : "");
@@ -264,7 +278,7 @@ Candidate Rows::at(const Numbers& point) const {
     writer.add("{}.compute_at({}, block).store_in(MemoryType::GPUShared);", power, plan.output);
     walk_rows(writer, power, plan);
     writer.add("{}.reorder({}step, thread, {});", power, plan.vector > 1 ? "lane, " : "", plan.row_var);
-    if (plan.steps() <= most_unrolled) writer.add("{}.unroll(step);", power);
+    if (plan.is_unrolled()) writer.add("{}.unroll(step);", power);
     writer.add_line(power + plan.threads_of("thread") + ";");
   }
   for (const char* once : {"_inv", "_log", "_rstd"})
@@ -282,6 +296,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space gpu_rows_space = {"gpu_rows", bind};
+const Space gpu_rows_space = {"gpu_rows", bind, {}, Space::Open::extents};
 
 }  // namespace sylvite

@@ -10,7 +10,7 @@
 // thread folds a tile of results in its registers: `columns` along the innermost dim, `rows` along the one
 // where the other operand is shared (channels of a convolution, rows of a matmul). Where channels lie
 // innermost and are not mixed (pooling, depthwise convolutions), the columns are a vector.
-//   columns, rows   results of a thread
+//   columns, rows   results of a thread: of an open loop no more than it has in any run
 //   threads         threads of a block
 
 namespace sylvite {
@@ -51,7 +51,7 @@ bool is_vector(const Kernel& kernel, const KernelFacts& facts, std::int64_t colu
   const Node& anchor = *facts.anchor;
   const bool mixes =
       is_contraction(anchor) && (anchor.op == Op::matmul || anchor.attributes.integer("groups") == 1);
-  return is_channels_last(kernel) && !mixes && facts.extents[0] % columns == 0;
+  return is_channels_last(kernel) && !mixes && facts.loops[0].is_multiple_of(columns);
 }
 std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   if (!is_vector(kernel, facts, 1)) return 1;
@@ -79,9 +79,9 @@ struct Tiles {
 
 std::vector<Range<Numbers>> Tiles::ranges() const {
   const std::size_t loop = row_loop(kernel, facts);
-  return {{"columns", &Numbers::columns, up_to(facts.extents[0], {4, 2, 1, 8})},
+  return {{"columns", &Numbers::columns, up_to(facts.loops[0].least, {4, 2, 1, 8})},
           {"rows", &Numbers::rows,
-           loop == 0 ? std::vector<std::int64_t>{1} : up_to(facts.extents[loop], {8, 4, 2, 1})},
+           loop == 0 ? std::vector<std::int64_t>{1} : up_to(facts.loops[loop].least, {8, 4, 2, 1})},
           {"threads", &Numbers::threads, {128, 64, 256}}};
 }
 
@@ -98,8 +98,9 @@ Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
       results /= 2;
     }
   };
-  if (const std::size_t loop = row_loop(kernel, facts); loop != 0) grow(point.rows, 8, facts.extents[loop]);
-  grow(point.columns, 4, facts.extents[0]);
+  if (const std::size_t loop = row_loop(kernel, facts); loop != 0)
+    grow(point.rows, 8, facts.loops[loop].least);
+  grow(point.columns, 4, facts.loops[0].least);
   return point;
 }
 
@@ -118,7 +119,7 @@ Candidate Tiles::at(const Numbers& point) const {
     if (factor < 2) return;
     const std::string outer = loops[position] + "o";
     const char* tail =
-        facts.extents[position] % factor == 0 ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
+        facts.loops[position].is_multiple_of(factor) ? "TailStrategy::RoundUp" : "TailStrategy::ShiftInwards";
     writer.add("{}.split({}, {}, {}, {}, {});", facts.output, loops[position], outer, inner, factor, tail);
     const std::string var = loops[position];
     const char* as = position == 0 ? columns_as : "unroll";
@@ -160,6 +161,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space gpu_tiles_space = {"gpu_tiles", bind};
+const Space gpu_tiles_space = {"gpu_tiles", bind, {}, Space::Open::extents};
 
 }  // namespace sylvite

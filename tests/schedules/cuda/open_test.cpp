@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/open_kernel.h"
+#include "schedules/compile.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/nvrtc.h"
 #include "schedules/machine.h"
@@ -111,6 +112,16 @@ Kernel turned(std::int64_t batch) {
                   batch));
 }
 
+Kernel turned_of_any_rows(std::int64_t rows) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[2,3,{0},96]) {{"
+                  " %v: bf16[2,3,96,{0}] = transpose(%a) {{perm=[0,1,3,2]}} return %v }}",
+                  rows));
+}
+Kernel groups_of_any_image(std::int64_t lines) {
+  return conv_kernel({.lines = lines, .columns = lines + 3, .groups = 8, .epilogue = "residual"});
+}
+
 /// Over rows of which runs have other numbers.
 Kernel means(std::int64_t rows) {
   return norm_kernel(
@@ -139,6 +150,7 @@ constexpr Case cases[] = {
     {"depthwise", depthwise, 40, 50, 100, "cuda_depthwise"},
     {"depthwise of any size", depthwise_of_any_image, 40, 50, 100, "cuda_depthwise"},
     {"groups", groups, 40, 50, 100, "cuda_grouped"},
+    {"groups of any size", groups_of_any_image, 40, 50, 100, "cuda_grouped"},
     {"concat", joined, 40, 50, 100, "cuda_concat"},
     {"norm", norm, 136, 200, 500, "cuda_norm"},
     {"norm of groups", norm_of_groups, 40, 50, 100, "cuda_image_norm"},
@@ -146,6 +158,7 @@ constexpr Case cases[] = {
     {"attention", attention, 130, 333, 500, "cuda_attention"},
     {"means", means, 49, 100, 81, "cuda_columns"},
     {"transpose", turned, 40, 50, 100, "cuda_transpose"},
+    {"transpose of any rows", turned_of_any_rows, 41, 51, 101, "cuda_transpose"},
     {"attention of few keys", attention, 77, 100, 128, "cuda_attention"},
     {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
     {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
@@ -206,6 +219,28 @@ TEST(CudaOpen, TextsCompile) {
   }
 }
 
+/// Spaces of Halide's, too: lines of a mask that are folded, of any length.
+TEST(CudaOpen, FoldsOfAnyRowsAreOneKernel) {
+  const auto masked = [](std::int64_t keys) {
+    return norm_kernel(
+        fmt::format("graph g(%a: bf16[3,1,{0},{0}]) {{"
+                    " %c = constant bf16[] {{-inf}}"
+                    " %m: bf16[3,1,{0},1] = reduce_max(%a) {{axes=[3], keepdims=1}}"
+                    " %v: bool[3,1,{0},1] = equal(%m, %c) return %v }}",
+                    keys));
+  };
+  for (const auto& [first, second, space] :
+       {std::tuple(100, 120, "gpu_rows"), std::tuple(20, 31, "gpu_tiles")}) {
+    const Kernel open = generalize(masked(first), masked(second), Sharing::on_device).value();
+    EXPECT_EQ(spaces_for(open, hopper()).front().name, space);
+    EXPECT_EQ(spaces_for(masked(first), hopper()).front().name, space);
+    const Machine machine = hopper();
+    const Candidate candidate = default_candidate(open, machine);
+    EXPECT_EQ(default_candidate(as_case(open, masked(second)).value(), machine), candidate);
+    EXPECT_GT(compile_to_object(open, candidate, machine.target).size(), 1000U) << candidate.to_string();
+  }
+}
+
 /// What lies in memory in steps of an open extent has a text for each size.
 TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
   const auto transposed = [](std::int64_t rows) {
@@ -236,7 +271,7 @@ TEST(CudaOpen, WhatIsKnownStaysInTheText) {
   };
   EXPECT_THAT(numbers(depthwise), testing::ElementsAre(40));
   EXPECT_THAT(numbers(convolution), testing::ElementsAre(40 * 12 * 9));
-  EXPECT_THAT(numbers(depthwise_of_any_image), testing::SizeIs(5));
+  EXPECT_THAT(numbers(depthwise_of_any_image), testing::SizeIs(6));
 }
 
 /// A block takes all keys where they are few in any run.
