@@ -9,6 +9,7 @@
 #include "runtime/build.h"
 #include "runtime/family.h"
 #include "runtime/kernel_menu.h"
+#include "runtime/symbolic_plans.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
@@ -85,6 +86,44 @@ TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
       EXPECT_EQ(borrowed->program.plan().kernels.at(time.kernel).id, time.kernel_id);
   }
   EXPECT_GE(compared, 3);
+}
+
+/// The model with two inputs that know nothing of each other.
+std::string two_parts_model() {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const char* name : {"rows", "columns"}) {
+    add_input(graph, name, {});
+    auto& shape =
+        *graph.mutable_input(graph.input_size() - 1)->mutable_type()->mutable_tensor_type()->mutable_shape();
+    shape.add_dim()->set_dim_param(name);
+    shape.add_dim()->set_dim_value(8);
+    add_node(graph, "Softmax", {name}, {std::string(name) + "_folded"});
+    add_output(graph, std::string(name) + "_folded");
+  }
+  return model.SerializeAsString();
+}
+
+TEST_F(AlikeProgramsTest, KernelsForGivenNumbersServeWhereTheseAreTheSame) {
+  write_file(path_, two_parts_model());
+  CompileOptions options = test_options(folder_.path());
+  options.set["import.dims"] = "rows=2..64,columns=2..64";
+  const OpenModel model = open_model(path_, make_setup(options));
+  for (const Sizes& sizes : {Sizes{20, 30}, {40, 50}, {33, 20}, {61, 64}, {17, 18}})
+    (void)bind_sizes(model, sizes);
+  std::optional<Imported> imported = bind_known_sizes(model, {32, 40});
+  ASSERT_TRUE(imported);
+  auto plan = std::make_shared<Plan>(*imported->plan);
+  const std::shared_ptr<const Plan> own = model.plans->at({32, 40}, true);
+  ASSERT_EQ(plan->kernels.size(), 2U);
+  plan->kernels[0] = own->kernels[0];
+  imported->plan = plan;
+  const Built first = build_program(*imported, choose_known(*imported));
+  const Relatives relatives{{&first.program}, true};
+  AlikePrograms alike;
+  alike.note(model, {32, 40}, first);
+  EXPECT_TRUE(alike.at(model, {32, 50}, relatives));
+  EXPECT_FALSE(alike.at(model, {33, 40}, relatives)) << "a kernel for 32 rows alone";
 }
 
 TEST_F(AlikeProgramsTest, KernelsAreComparedAgainWhereThereAreMore) {
