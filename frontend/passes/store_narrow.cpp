@@ -11,6 +11,7 @@
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/round_constants.h"
 #include "frontend/passes/wide_numbers.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -138,10 +139,14 @@ class Converter {
   [[nodiscard]] bool is_wide(ValueId id) const { return wide_[id] != no_value || source_.is_constant(id); }
 
   [[nodiscard]] Tensor narrow(const Tensor& constant, bool keeps_sums) const {
-    return made_of(fmt::format("{} {}", dtype_name(narrow_), keeps_sums), {constant}, [&] {
-      return Tensor::later(narrow_, constant.dims(), [constant, keeps_sums, to = narrow_] {
-        return keeps_sums ? rounded_filters(constant) : rounded(constant, to);
-      });
+    const std::string name = fmt::format("{} {}", dtype_name(narrow_), keeps_sums);
+    const auto change = [keeps_sums, to = narrow_](const Tensor& wide) {
+      return keeps_sums ? rounded_filters(wide) : rounded(wide, to);
+    };
+    if (const TableReadings readings = readings_of(constant))
+      return make_changed_table(readings, name, change).reshaped(constant.dims());
+    return made_of(name, {constant}, [&] {
+      return Tensor::later(narrow_, constant.dims(), [constant, change] { return change(constant); });
     });
   }
 

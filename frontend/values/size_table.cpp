@@ -46,6 +46,15 @@ Tensor make_size_table(std::vector<TableReading> readings) {
   return {made.dtype(), made.dims(), bytes, bytes->bytes().data()};
 }
 
+Tensor make_changed_table(const TableReadings& readings, const std::string& name,
+                          const std::function<Tensor(const Tensor&)>& change) {
+  std::vector<TableReading> changed;
+  for (const TableReading& reading : *readings)
+    changed.push_back({name + " of " + reading.rule, reading.numbers,
+                       [make = reading.make, change](const Dims& numbers) { return change(make(numbers)); }});
+  return make_size_table(std::move(changed));
+}
+
 TableReadings readings_of(const Tensor& tensor) {
   const std::scoped_lock lock(registry().mutex);
   const auto found = registry().readings.find(tensor.identity());

@@ -23,6 +23,11 @@ using TableReadings = std::shared_ptr<const std::vector<TableReading>>;
 /// and all make the same.
 [[nodiscard]] Tensor make_size_table(std::vector<TableReading> readings);
 
+/// What `change` makes of a table with these readings is one, too, by rules named after `name`. REQUIRES that it is a function of its
+/// argument.
+[[nodiscard]] Tensor make_changed_table(const TableReadings& readings, const std::string& name,
+                                        const std::function<Tensor(const Tensor&)>& change);
+
 /// nullptr for a tensor that is no such constant. Asks for no bytes. Thread safety: safe.
 [[nodiscard]] TableReadings readings_of(const Tensor& tensor);
 
