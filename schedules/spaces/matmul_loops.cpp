@@ -19,6 +19,8 @@ MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   tiling.row_tiles = std::min(point.row_tiles, ceil_div(problem.m, tiling.tile.rows));
   tiling.panel_groups = std::min(point.panel_groups, ceil_div(panel_count(problem), tiling.tile.panels));
   tiling.rows_outer = point.rows_outer != 0;
+  tiling.whole_tasks =
+      point.slab > 0;  // whose sums lie around the loops of a task, where no test guards them
   return tiling;
 }
 
@@ -123,19 +125,22 @@ std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& 
   return loops;
 }
 
-void write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
-                  const MatmulTiling& tiling, const Machine& machine, const std::vector<std::string>& batch) {
+std::string write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
+                         const MatmulTiling& tiling, const Machine& machine,
+                         const std::vector<std::string>& batch) {
   writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
   writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.tile.panels);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.tile.rows);
-  writer.add("{}.split(g, gg, g, {}, TailStrategy::GuardWithIf);", out, tiling.panel_groups);
-  writer.add("{}.split(t, tt, t, {}, TailStrategy::GuardWithIf);", out, tiling.row_tiles);
+  const char* tail = tiling.whole_tasks ? "ShiftInwards" : "GuardWithIf";
+  writer.add("{}.split(g, gg, g, {}, TailStrategy::{});", out, tiling.panel_groups, tail);
+  writer.add("{}.split(t, tt, t, {}, TailStrategy::{});", out, tiling.row_tiles, tail);
   std::vector<std::string> tasks = {"tt", "gg"};
   if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
-  const std::size_t together = loops_of_entries(kernel, tasks.size());
+  // Bounds of sums that wait around a task's loops do not see through loops that are one.
+  const std::size_t together = tiling.whole_tasks ? 1 : loops_of_entries(kernel, tasks.size());
   tasks.insert(tasks.end(), batch.begin(), batch.end());
   writer.add("{}.reorder(v, q, i, t, g, {}).vectorize(v).unroll(q);", out, fmt::join(tasks, ", "));
-  if (machine.threads > 1) writer.parallelize(out, tasks, together);
+  return machine.threads > 1 ? writer.parallelize(out, tasks, together) : tasks.front();
 }
 
 namespace {

@@ -38,6 +38,7 @@ struct MatmulTiling {
   std::int64_t row_tiles;     ///< tiles of rows in a task
   std::int64_t panel_groups;  ///< groups of panels in a task
   bool rows_outer;
+  bool whole_tasks;  ///< the last task does again what the one before has done, instead of less than others
 };
 [[nodiscard]] MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point);
 
@@ -63,9 +64,10 @@ void set_blocking(const MatmulProblem& problem, const Machine& machine, const Re
 /// "d2", "d3", ...: the product's batch loops, innermost first.
 [[nodiscard]] std::vector<std::string> batch_loops(const Kernel& kernel, const MatmulProblem& problem);
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop, as far as
-/// loops_of_entries says.
-void write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
-                  const MatmulTiling& tiling, const Machine& machine, const std::vector<std::string>& batch);
+/// loops_of_entries says. Returns the loop around a task.
+std::string write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
+                         const MatmulTiling& tiling, const Machine& machine,
+                         const std::vector<std::string>& batch);
 /// The left operand of the product `name` as rows of its own, made before, or as slabs of so many elements of
 /// them if `slab` is not 0; quantised ones after their extremes.
 void write_left(ScheduleWriter& writer, const std::string& name, const Machine& machine,

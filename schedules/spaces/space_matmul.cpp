@@ -62,26 +62,38 @@ bool is_deep(const MatmulProblem& problem, const Machine& machine, const Registe
   return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / 4;
 }
 
-/// Of more rows, a panel would send too many past the L2.
+/// Of more rows, a panel that the L1 fetches would send too many past the L2.
 constexpr std::int64_t most_sliced_rows = 256;
+constexpr std::int64_t most_sums = 1 << 15;  ///< on the stack of a thread
 
 /// Slices where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to
 /// share one.
 std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
-  const bool pays = (panel_cycles(problem, machine, tile) > 0 || is_deep(problem, machine, tile)) &&
-                    problem.m >= 16 * tile.rows && problem.batch * problem.m <= most_sliced_rows;
+  const bool spares_l1 =
+      panel_cycles(problem, machine, tile) > 0 && problem.batch * problem.m <= most_sliced_rows;
+  const bool pays = (spares_l1 || is_deep(problem, machine, tile)) && problem.m >= 16 * tile.rows;
   if (!pays || !can_slice(problem)) return 0;
   const auto slab = std::find_if(slab_choices.begin(), slab_choices.end(),
                                  [&](std::int64_t steps) { return problem.k % steps == 0; });
   return slab == slab_choices.end() ? 0 : *slab;
 }
 
-/// Tasks of a panel and all rows, or as many as slices are for.
-void set_slices(const MatmulProblem& problem, const RegisterTile& tile, std::int64_t slab,
-                MatmulPoint& point) {
+/// Of `tiles`, how many a task has: as many as there may be, or fewer where that makes tasks alike.
+std::int64_t tiles_alike(std::int64_t tiles, std::int64_t most) {
+  return ceil_div(tiles, ceil_div(tiles, std::max<std::int64_t>(1, most)));
+}
+
+/// Tasks of a panel and all rows. Where panels are deep, neither side stays in the L2, and a task has more columns, so that a
+/// slice of rows comes from behind it for few tasks; of many rows about half as many as columns.
+void set_slices(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
+                std::int64_t slab, MatmulPoint& point) {
+  constexpr std::int64_t rows_of_many = 128;
+  const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
+  const std::int64_t rows = problem.m > most_sliced_rows ? rows_of_many : most_sliced_rows;
   point.slab = slab;
-  point.row_tiles = std::min(ceil_div(problem.m, tile.rows), most_sliced_rows / tile.rows);
-  point.panel_groups = 1;
+  point.row_tiles = tiles_alike(ceil_div(problem.m, tile.rows), rows / tile.rows);
+  const std::int64_t sums_of_group = point.row_tiles * tile.rows * tile.panels * panel_width;
+  point.panel_groups = is_deep(problem, machine, tile) ? tiles_alike(groups, most_sums / sums_of_group) : 1;
   point.rows_outer = 0;
   point.unroll_k = 4;
 }
@@ -100,7 +112,7 @@ MatmulPoint tiled_point(const Kernel& kernel, const MatmulProblem& problem, cons
   set_blocking(problem, machine, tile, point);
   point.unroll_k = unrolled_steps(kernel, problem, machine, tile);
   if (const std::int64_t slab = sliced_steps(problem, machine, tile); slab > 0)
-    set_slices(problem, tile, slab, point);
+    set_slices(problem, machine, tile, slab, point);
   return point;
 }
 
@@ -120,14 +132,15 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
   if (unroll_k > 1) writer.add("{}.update(0).unroll({}, {});", fold, pairs ? "r1" : "r0", unroll_k);
 }
 
-/// The sums of a task's rows and one group of panels, slice after slice.
+/// The sums of a task, slice after slice; a group of panels at a time, past which all its rows come.
 void write_slices(ScheduleWriter& writer, const std::string& fold, const std::string& out,
-                  const MatmulTiling& tiling, std::int64_t unroll_k) {
-  writer.add("{}.compute_at({}, g).store_in(MemoryType::Stack);", fold, out);
-  writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).vectorize(v).unroll(p);", fold, panel_width,
-             tiling.tile.panels);
+                  const std::string& task, const MatmulTiling& tiling, std::int64_t unroll_k) {
+  writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, task);
+  writer.add("{}.bound_extent(v, {}).vectorize(v);", fold, panel_width);
+  if (tiling.panel_groups == 1) writer.add("{}.bound_extent(p, {});", fold, tiling.tile.panels);
+  writer.add("{}.update(0).split(p, g, q, {}, TailStrategy::GuardWithIf);", fold, tiling.tile.panels);
   writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::GuardWithIf);", fold, tiling.tile.rows);
-  writer.add("{}.update(0).reorder(v, p, i, r0, t, r1).vectorize(v).unroll(p).unroll(i);", fold);
+  writer.add("{}.update(0).reorder(v, q, i, r0, t, g, r1).vectorize(v).unroll(q).unroll(i);", fold);
   if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
 }
 
@@ -187,8 +200,8 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
     throw UnsupportedError("the {} steps of k are no multiple of {}", problem.fold_steps(), point.unroll_k);
   if (point.slab > 0 && (point.copy_a != 0 || !can_slice(problem)))
     throw UnsupportedError("slices of k are for weights of f32, and rows that are read as they lie");
-  constexpr std::int64_t most_sums = 1 << 14;  // on the stack of a thread
-  if (const std::int64_t sums = tiling.row_tiles * tiling.tile.rows * tiling.tile.panels * panel_width;
+  if (const std::int64_t sums =
+          tiling.row_tiles * tiling.tile.rows * tiling.panel_groups * tiling.tile.panels * panel_width;
       point.slab > 0 && sums > most_sums) {
     throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
   }
@@ -196,17 +209,17 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   ScheduleWriter writer;
-  write_output(writer, kernel, out, tiling, machine, batch);
+  const std::string task = write_output(writer, kernel, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   if (point.slab > 0)
-    write_slices(writer, name + "_fold", out, tiling, point.unroll_k);
+    write_slices(writer, name + "_fold", out, task, tiling, point.unroll_k);
   else
     write_fold(writer, name + "_fold", out, tiling, problem, point.unroll_k, batch);
   write_single(writer, kernel, name + "_fold", batch);
   if (point.copy_a != 0 || problem.scales != no_value) write_left(writer, name, machine, problem);
   if (!has_weight && point.pack_b != 0) write_panels(writer, name + "_panels", machine, problem, batch);
   if (point.stream_ahead > 0)
-    write_stream(writer, kernel, problem.weight, out, point.slab > 0 ? "g" : "t", point.stream_ahead);
+    write_stream(writer, kernel, problem.weight, out, point.slab > 0 ? task : "t", point.stream_ahead);
   Form form{has_weight ? "matmul_panels" : "matmul_activations", {}};
   if (point.slab > 0) form.parameters["slab"] = point.slab;
   if (is_widened) form.parameters["widen"] = 1;

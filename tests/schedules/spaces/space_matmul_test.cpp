@@ -127,7 +127,9 @@ TEST(MatmulPanels, SlicesAgree) {
              {{"rows", 4}, {"panels", 1}, {"slab", 256}, {"row_tiles", 4}},
              {{"rows", 5}, {"panels", 3}, {"slab", 128}, {"row_tiles", 1}, {"unroll_k", 4}},
              {{"rows", 6}, {"panels", 2}, {"slab", 256}, {"stream_ahead", 1}},
-             {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}}}) {
+             {{"rows", 6}, {"panel_groups", 2}, {"rows_outer", 1}, {"slab", 128}},
+             {{"rows", 6}, {"panels", 2}, {"panel_groups", 2}, {"row_tiles", 2}, {"slab", 256}},
+             {{"rows", 1}, {"panels", 1}, {"panel_groups", 3}, {"row_tiles", 5}, {"slab", 256}}}) {
       expect_agrees(kernel, bound(space, kernel, machine).at(point_with(space, kernel, machine, replaced)));
     }
   }
@@ -167,9 +169,12 @@ TEST(MatmulPanels, SlicesDeepPanels) {
   };
   EXPECT_EQ(slab(150, deep), 256);
   EXPECT_EQ(slab(4, deep), 0) << "too few rows share a slice";
+  EXPECT_EQ(slab(1000, deep), 256);
   EXPECT_EQ(slab(150, 768), 0) << "the L2 holds a panel and more";
-  const Kernel kernel = dense_kernel({300, deep}, deep, 40);
-  expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
+  for (const std::int64_t columns : {40, 320, 330}) {
+    const Kernel kernel = dense_kernel({300, deep}, deep, columns);
+    expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
+  }
 }
 
 TEST(MatmulPanels, ReadsAnActivationThroughViews) {
