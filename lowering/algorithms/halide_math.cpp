@@ -466,9 +466,4 @@ Expr math_softplus(const Expr& x) {
   return strict_add(positive, math_log1p(math_exp(strict_sub(zero, size))));
 }
 
-Expr math_pow(const Expr& x, const Expr& y) {
-  // The C library's own: Halide's pow_f32 is a fast one that loses special values.
-  return Call::make(x.type(), is_f64(x) ? "pow" : "powf", {x, y}, Call::PureExtern);
-}
-
 }  // namespace sylvite

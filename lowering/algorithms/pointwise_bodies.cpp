@@ -202,13 +202,7 @@ Expr integer_pow(const Expr& a, const Expr& b) {
   return select(b < 0, inverse, result);
 }
 
-/// A constant exponent that LLVM does not see. It makes products, quotients and roots of halves and the like, which give no number
-/// for zero and infinity. The power of what is no number is none, whatever the exponent is.
-Expr hidden(const Expr& exponent, const Expr& base) {
-  return select(is_not_a_number(base), base, exponent);
-}
-
-/// Common constant exponents are multiplications; libm's pow costs 20 times as much.
+/// Common constant exponents are multiplications.
 Expr power(const Expr& a, const Expr& b) {
   if (!a.type().is_float()) {
     return b.type().is_float() ? cast(a.type(), math_pow(cast<double>(a), cast<double>(b)))
@@ -219,7 +213,6 @@ Expr power(const Expr& a, const Expr& b) {
     if (*exponent == 3) return strict_mul(strict_mul(a, a), a);
     if (*exponent == 1) return a;
     if (*exponent == -1) return strict_div(constant(a, 1), a);
-    if (*exponent != std::floor(*exponent)) return math_pow(a, hidden(cast(a.type(), b), a));
   }
   return math_pow(a, cast(a.type(), b));
 }

@@ -123,6 +123,47 @@ TEST(HalideMath, RoundsAlikeInVectorsAndAlone) {
   }
 }
 
+TEST(HalideMath, PowersAgreeWithLibm) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> exponents = {0.0F,        -0.0F,       1.0F,     -1.0F,     2.0F, 5.0F,  -3.0F,  0.5F,
+                                  -0.5F,       0.75F,       1.0F / 3, 2.5F,      7.3F, -6.1F, 126.5F, 1e-7F,
+                                  16777215.0F, 16777216.0F, infinity, -infinity, nan,  1e30F};
+  std::vector<float> bases = samples();
+  const auto count = static_cast<int>(bases.size());
+  const Halide::Var d0("d0");
+  const Halide::Var d1("d1");
+  Halide::Buffer<float> x(bases.data(), count);
+  Halide::Buffer<float> y(exponents.data(), static_cast<int>(exponents.size()));
+  const auto results = [&](int lanes) -> Halide::Buffer<float> {
+    Halide::Func f("pow");
+    f(d0, d1) = math_pow(x(d0), y(d1));
+    if (lanes > 1) f.vectorize(d0, lanes);
+    return f.realize({count, y.width()});
+  };
+  const Halide::Buffer<float> vectors = results(16);
+  const Halide::Buffer<float> alone = results(1);
+  int wrong = 0;
+  for (int k = 0; k < y.width(); ++k) {
+    for (int i = 0; i < count && wrong < 20; ++i) {
+      const double exact = std::pow(static_cast<double>(x(i)), static_cast<double>(y(k)));
+      const auto expected = static_cast<float>(exact);
+      const float actual = vectors(i, k);
+      const bool is_alike = std::isnan(actual) ? std::isnan(alone(i, k)) : actual == alone(i, k);
+      const bool is_close =
+          std::isnan(expected) ? std::isnan(actual)
+          : expected == 0 || std::isinf(expected)
+              ? actual == expected && std::signbit(actual) == std::signbit(expected)
+              : std::abs(actual - exact) <=
+                    0.51 * (std::nextafter(std::abs(expected), infinity) - std::abs(expected));
+      if (is_alike && is_close) continue;
+      ADD_FAILURE() << "pow(" << x(i) << ", " << y(k) << ") = " << actual << " and " << alone(i, k)
+                    << ", expected " << expected;
+      ++wrong;
+    }
+  }
+}
+
 TEST(HalideMath, OrderKeysKeepTheOrderAndLetNaNWin) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
