@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "frontend/build/normalization.h"
+#include "frontend/build/pooling.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
@@ -79,14 +80,14 @@ void local_response_norm(ImportContext& c) {
   const Sym x = c.input(0);
   const std::int64_t size = c.required_integer("size");
   if (size < 1 || size > 65'536 || x.rank() < 3) throw ModelError("size {} does not fit", size);
-  Dims low(static_cast<std::size_t>(x.rank()), 0);
-  Dims high = low;
-  low[1] = (size - 1) / 2;
-  high[1] = size - 1 - low[1];
-  const Sym padded = pad(x * x, low, high);
-  Sym sum = slice(padded, 1, 0, x.dim(1));
-  for (std::int64_t i = 1; i < size; ++i) sum = sum + slice(padded, 1, i, i + x.dim(1));
-  const Sym base = c.real("bias", 1) + sum * (c.real("alpha", 1e-4) / static_cast<double>(size));
+  const auto axes = static_cast<std::size_t>(x.rank() - 1);
+  const Dims ones(axes, 1);
+  MapWindow channels{ones, ones, ones, Dims(2 * axes, 0)};
+  channels.kernel[0] = size;
+  channels.pads[0] = (size - 1) / 2;
+  channels.pads[axes] = size - 1 - channels.pads[0];
+  const Sym mean = squeeze(average_pool(unsqueeze(x * x, {1}), channels, Dims(axes, 0), true), {1});
+  const Sym base = c.real("bias", 1) + mean * c.real("alpha", 1e-4);
   c.output(x / apply(Op::pow, base, c.real("beta", 0.75)));
 }
 
