@@ -1,7 +1,9 @@
 // Operators that select by value, so that the extent of their result depends on data.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <numeric>
 #include <span>
@@ -32,14 +34,51 @@ Box box_of(std::span<const float, 4> numbers, bool is_center) {
   return box(std::min(a, c), std::min(b, d), std::max(a, c), std::max(b, d));
 }
 
-bool overlaps(const Box& a, const Box& b, double threshold) {
-  const double height = std::min(a.y2, b.y2) - std::max(a.y1, b.y1);
-  const double width = std::min(a.x2, b.x2) - std::max(a.x1, b.x1);
-  if (height <= 0 || width <= 0) return false;
-  const double shared = height * width;
-  const double joined = a.area + b.area - shared;
-  return joined > 0 && shared / joined > threshold;
-}
+/// Corners and areas of many boxes, each number of all of them together: a box is compared with several at once.
+class BoxList {
+ public:
+  void clear() { count_ = 0; }
+  void push_back(const Box& box) {
+    if (count_ == y1_.size())
+      for (std::vector<double>* numbers : {&y1_, &x1_, &y2_, &x2_, &area_}) numbers->resize(count_ + block);
+    y1_[count_] = box.y1;
+    x1_[count_] = box.x1;
+    y2_[count_] = box.y2;
+    x2_[count_] = box.x2;
+    area_[count_++] = box.area;
+  }
+  /// Does the box share more than `threshold` of what it and one of these cover together?
+  [[nodiscard]] bool has_overlap(const Box& box, double threshold) const {
+    static const bool is_wide = __builtin_cpu_supports("avx512f") != 0;
+    return is_wide ? has_overlap_avx512(box, threshold) : has_overlap_of(box, threshold);
+  }
+
+ private:
+  static constexpr std::size_t block = 16;
+
+  [[nodiscard, gnu::always_inline]] inline bool has_overlap_of(const Box& box, double threshold) const {
+    for (std::size_t begin = 0; begin < count_; begin += block) {
+      const std::size_t end = std::min(begin + block, count_);
+      int found = 0;
+      for (std::size_t i = begin; i < end; ++i) {
+        const double height = std::min(box.y2, y2_[i]) - std::max(box.y1, y1_[i]);
+        const double width = std::min(box.x2, x2_[i]) - std::max(box.x1, x1_[i]);
+        const double shared = height * width;
+        const double joined = box.area + area_[i] - shared;
+        found |= static_cast<int>(height > 0) & static_cast<int>(width > 0) & static_cast<int>(joined > 0) &
+                 static_cast<int>(shared / joined > threshold);
+      }
+      if (found != 0) return true;
+    }
+    return false;
+  }
+  [[nodiscard, gnu::target("avx512f")]] bool has_overlap_avx512(const Box& box, double threshold) const {
+    return has_overlap_of(box, threshold);
+  }
+
+  std::vector<double> y1_, x1_, y2_, x2_, area_;
+  std::size_t count_ = 0;
+};
 
 /// What is kept of the boxes of an image, at most `most` of a class.
 struct BoxRule {
@@ -48,14 +87,16 @@ struct BoxRule {
   bool is_center;
 };
 
-/// A box that is left, ahead of others with better scores, or with lower numbers where scores are equal.
-struct Candidate {
-  float score;
-  std::int32_t box;
-  bool operator<(const Candidate& other) const {
-    return score != other.score ? score < other.score : box > other.box;
-  }
-};
+/// A box that is left, as a number: larger of better scores and, where these are equal, of lower boxes. To compare numbers takes no
+/// branch.
+std::uint64_t rank_of(float score, std::size_t box) {
+  const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F);  // there is one zero
+  const std::uint32_t ordered = bits ^ (bits >> 31 != 0 ? ~std::uint32_t{0} : std::uint32_t{1} << 31);
+  return std::uint64_t{ordered} << 32 | ~static_cast<std::uint32_t>(box);
+}
+std::size_t box_of_rank(std::uint64_t rank) {
+  return ~static_cast<std::uint32_t>(rank);
+}
 
 /// The boxes kept, class by class. The memory of one serves the next.
 class BestBoxes {
@@ -72,12 +113,10 @@ class BestBoxes {
     std::make_heap(left_.begin(), end);
     while (end != left_.begin() && static_cast<std::int64_t>(kept_.size()) < rule_.most) {
       std::pop_heap(left_.begin(), end);
-      const auto candidate = static_cast<std::size_t>((--end)->box);
+      const auto candidate = box_of_rank(*--end);
       builder_.charge(0, 16 * static_cast<std::int64_t>(kept_.size()));
       const Box box = box_of(boxes.subspan(candidate * 4).first<4>(), rule_.is_center);
-      if (std::ranges::any_of(kept_boxes_,
-                              [&](const Box& better) { return overlaps(box, better, rule_.overlap); }))
-        continue;
+      if (kept_boxes_.has_overlap(box, rule_.overlap)) continue;
       kept_.push_back(static_cast<std::int64_t>(candidate));
       kept_boxes_.push_back(box);
     }
@@ -88,7 +127,7 @@ class BestBoxes {
   std::size_t find_left(std::span<const float> scores) {
     std::size_t found = 0;
     for (std::size_t i = 0; i < scores.size(); ++i) {
-      left_[found] = {scores[i], static_cast<std::int32_t>(i)};
+      left_[found] = rank_of(scores[i], i);
       found += static_cast<double>(scores[i]) > rule_.least_score ? 1 : 0;
     }
     return found;
@@ -96,9 +135,9 @@ class BestBoxes {
 
   GraphBuilder& builder_;
   const BoxRule& rule_;
-  std::vector<Candidate> left_;
+  std::vector<std::uint64_t> left_;
   std::vector<std::int64_t> kept_;
-  std::vector<Box> kept_boxes_;
+  BoxList kept_boxes_;
 };
 
 void non_max_suppression(ImportContext& c) {
