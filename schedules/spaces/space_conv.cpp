@@ -175,17 +175,20 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
   return 2 * tiling.pixels * tiling.lines * vectors * window > machine.vector_registers;
 }
 
-/// The tile that the model likes best; one line at a time, unless lines are short. With `whole`, of those that leave no
-/// tail.
+/// The tile that the model likes best; one line at a time, unless lines are short, or a single block's filters come from behind the
+/// L1, where lines share them. With `whole`, of those that leave no tail.
 Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                  bool whole = false) {
   Tiling best{1, 1, 1, 1, false, false, room.is_line};
+  const bool shares =
+      problem.out_blocks() == 1 && !problem.depthwise && filter_bytes(problem, 1) > machine.l1_bytes;
+  const double of_lines = shares ? 0.97 : 1.03;
   double best_cycles = tile_cycles(problem, room, machine, best);
   for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
     for (const std::int64_t lines : line_choices(room)) {
       for (const std::int64_t blocks : block_choices(problem)) {
         const Tiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
-        const double cycles = tile_cycles(problem, room, machine, tiling) * (lines > 1 ? 1.03 : 1.0);
+        const double cycles = tile_cycles(problem, room, machine, tiling) * (lines > 1 ? of_lines : 1.0);
         const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
         const bool fits = fits_registers(machine, register_tile(problem, tiling)) &&
                           !is_crowded(problem, machine, tiling) && !(whole && leaves_tail);
@@ -200,20 +203,18 @@ Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machin
 
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& problem) {
-  constexpr std::int64_t least_bytes = 64 << 10;
-  const bool is_small = filter_bytes(problem, problem.out_blocks()) < least_bytes;
+  const bool is_small = filter_bytes(problem, problem.out_blocks()) < (64 << 10);
   return problem.depthwise || problem.packs_weight || is_small ? 0 : 1;
 }
 
 /// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
 /// of them. 0: copies are not worth it; planes that lie well are read as fast where they are.
 std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
-  constexpr std::int64_t least_reads = 4;  // of a copy
   const std::int64_t pixel = static_cast<std::int64_t>(dtype_size(problem.element)) * problem.channels;
   const bool reads_all = problem.kernel_x >= problem.stride_x && problem.kernel_y >= problem.stride_y;
   if (problem.depthwise || problem.groups > 1 || !problem.x_is_blocked || !reads_all) return 0;
   if (pixel * problem.height * problem.width <= machine.l2_bytes || !crowds_cache(problem)) return 0;
-  if (ceil_div(problem.out_blocks(), tile.blocks) < least_reads) return 0;
+  if (ceil_div(problem.out_blocks(), tile.blocks) < 4) return 0;  // reads of a copy
   const std::int64_t width =
       (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x + 1;
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);

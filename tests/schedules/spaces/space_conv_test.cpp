@@ -126,6 +126,20 @@ TEST(ConvBlocked, FoldsInSlicesWhatTheCacheCannotHold) {
   }
 }
 
+/// Whose filters come from the L2 or from behind it.
+TEST(ConvBlocked, LinesShareTheFiltersOfASingleBlock) {
+  const Machine machine = test_machine(1);
+  const auto lines = [&](std::int64_t channels) {
+    const Kernel kernel =
+        conv_kernel({.x = {1, channels, 16, 32}, .out_channels = 16, .window = 5, .pad = 2});
+    const BoundSpace taken = bound(space_named("conv_blocked"), kernel, machine);
+    if (channels > 16) expect_agrees(kernel, taken.at(taken.heuristic));
+    return named_values(taken, taken.heuristic).at("lines");
+  };
+  EXPECT_EQ(lines(16), 1);
+  EXPECT_EQ(lines(96), 2);
+}
+
 /// Two lines a task; whole ones only.
 TEST(ConvBlocked, CopiesLines) {
   const Space& space = space_named("conv_blocked");
