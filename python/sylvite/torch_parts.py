@@ -10,6 +10,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from .torch_graph import Text, Writer, computes, device_of, is_size, is_write, leaves_device
 from .torch_rewrites import Borders, open_borders, outputs_of, with_borders
+from .torch_runs import run_by_torch
 from .torch_sizes import Unwritable
 from .torch_views import is_remade, root_of, view_chain
 
@@ -218,7 +219,7 @@ class Splitter:
             if level % 2:
                 results = self._results(part)
                 copy, takes = copy_part(self.module, part, results)
-                run: Callable[[list[Any]], Any] = _run_by_torch(copy)
+                run: Callable[[list[Any]], Any] = run_by_torch(copy)
                 torch_parts += 1
             else:
                 made = self._text(part)
@@ -242,7 +243,7 @@ class Splitter:
         ends = inputs | {root_of(output) for output in outputs if is_remade(output)}
         views = {node for output in outputs if isinstance(output, Node) for node in view_chain(output, ends)}
         copy, takes = copy_part(self.module, [node for node in self.nodes if node in views] + writes, outputs)
-        return _run_by_torch(copy), takes, []
+        return run_by_torch(copy), takes, []
 
 
 #: What programs do not return.
@@ -251,15 +252,6 @@ NUMBERS = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 def _is_view(node: Node) -> bool:
     return node.target is operator.getitem or (isinstance(node.target, torch._ops.OpOverload) and node.target.is_view)
-
-
-def _run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
-    def run(values: list[Any]) -> Any:
-        taken = tuple(values)
-        values.clear()
-        return module(*taken)
-
-    return run
 
 
 def _with_inputs(module: GraphModule, inputs: Sequence[Node]) -> None:

@@ -53,7 +53,8 @@ def _group_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, images: int, channels: int, pixels: int, groups: int, eps: float
 ) -> Any:
     if x.dim() < 3:
-        return NotImplemented
+        value, mean, inverse = _group_norm(x.unsqueeze(-1), weight, bias, images, channels, pixels, groups, eps)
+        return value.squeeze(-1), mean, inverse
     count = channels // groups * pixels
     wide = _wide(x)
     mean = _of_groups(wide.sum(_pixels(x)), groups) / count
@@ -70,7 +71,9 @@ def _group_norm_backward(
     groups: int, output_mask: Sequence[bool],
 ) -> Any:  # fmt: skip
     if x.dim() < 3:
-        return NotImplemented
+        line, columns = grad.unsqueeze(-1), x.unsqueeze(-1)
+        to_x, to_weight, to_bias = _group_norm_backward(line, columns, mean, inverse, weight, images, channels, pixels, groups, output_mask)
+        return None if to_x is None else to_x.squeeze(-1), to_weight, to_bias
     count = channels // groups * pixels
     wide, centered = _wide(grad), _wide(x) - _of_channels(_wide(mean), x)
     sums, products = wide.sum(_pixels(x)), (wide * centered).sum(_pixels(x))  # [images, channels]

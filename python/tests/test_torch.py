@@ -396,7 +396,8 @@ class Training(WithTorch):
 
     def test_groups_of_channels_have_gradients(self):
         for model in (nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 4, 3)),
-                      nn.GroupNorm(1, 3, affine=False), nn.Sequential(nn.Flatten(2), nn.GroupNorm(3, 3))):  # fmt: skip
+                      nn.GroupNorm(1, 3, affine=False), nn.Sequential(nn.Flatten(2), nn.GroupNorm(3, 3)),
+                      nn.Sequential(nn.Flatten(), nn.Linear(216, 8), nn.GroupNorm(2, 8))):  # fmt: skip
             with self.subTest(model=str(model)):
                 self.check_gradients(model, torch.randn(2, 3, 9, 8))
 

@@ -1,0 +1,103 @@
+"""Parts of a graph that torch runs, without the detours of torch's dispatcher: those take longer than the work itself where tensors are small."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.fx import GraphModule, Node
+
+from .torch_graph import dense_order
+
+aten = torch.ops.aten
+higher_order = torch.ops.higher_order
+
+#: Torch's own Python functions read their arguments in a third of the time that operations by name take.
+FACTORIES: dict[Any, Callable[..., Any]] = {
+    aten.arange.start_step: torch.arange,
+    aten.empty.memory_format: torch.empty,
+    aten.full.default: torch.full,
+}
+
+
+def _entry(module: Any) -> Callable[..., Any]:
+    """A graph's function, without a module's hooks, which it has none of."""
+    return getattr(module, "forward", module)
+
+
+def run_while(condition: Any, body: Any, carried: Sequence[Any], rest: Sequence[Any]) -> tuple[Any, ...]:
+    """What torch.ops.higher_order.while_loop gives; nothing that it returns is an input."""
+    holds, step = _entry(condition), _entry(body)
+    if not holds(*carried, *rest):
+        return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
+    carried = step(*carried, *rest)
+    while holds(*carried, *rest):
+        carried = step(*carried, *rest)
+    return tuple(carried)
+
+
+def run_on_copies(op: Any, bases: Sequence[Any], written: Sequence[tuple[str, int]], given: dict[str, Any]) -> tuple[Any, ...]:
+    """What an operation gives, and copies of what it writes, after that. `written`: arguments by the numbers of their bases."""
+    copies = [torch.empty_strided(base.size(), base.stride(), dtype=base.dtype, device=base.device).copy_(base) for base in bases]
+    result = op(**given, **{name: copies[number] for name, number in written})
+    return (*(result if isinstance(result, tuple) else (result,)), *copies)
+
+
+def _whole_bases(node: Node) -> tuple[list[tuple[str, int]], dict[str, Any]] | None:
+    """The arguments that an operation writes, with the numbers of their bases, and the others; None where it writes to views of these."""
+    op, given = node.args[0], dict(node.kwargs)
+    if len(node.args) != 1 or not isinstance(op, torch._ops.OpOverload):
+        return None
+    given.pop("_all_bases", None)
+    written = [a.name for a in op._schema.arguments if a.alias_info is not None and a.alias_info.is_write]
+    numbers = [(name, given.pop(f"_{name}_base_index", None)) for name in written]
+    if any(number is None for _, number in numbers) or any(name.startswith("_") for name in given):
+        return None
+    return numbers, given
+
+
+def _is_dense(base: Any) -> bool:
+    """Memory without gaps and overlaps: a tensor with its strides holds a copy."""
+    value = base.meta.get("val") if isinstance(base, Node) else None
+    return isinstance(value, torch.Tensor) and dense_order(value) is not None
+
+
+def _runs_on_copies(node: Node) -> bool:
+    found = _whole_bases(node)
+    bases = node.kwargs.get("_all_bases")
+    if found is None or not isinstance(bases, (list, tuple)) or not all(map(_is_dense, bases)):
+        return False
+    node.target, node.args, node.kwargs = run_on_copies, (node.args[0], bases, *found), {}
+    return True
+
+
+def _runs_while(node: Node) -> bool:
+    if node.kwargs or len(node.args) != 4:
+        return False
+    node.target = run_while
+    return True
+
+
+#: By operation: whether a node becomes a call of a function of this file.
+CALLS: dict[Any, Callable[[Node], bool]] = {higher_order.while_loop: _runs_while}
+if hasattr(higher_order, "auto_functionalized_v2"):
+    CALLS[higher_order.auto_functionalized_v2] = _runs_on_copies
+
+
+def run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
+    """A function of one list, which it empties."""
+    for node in module.graph.nodes:
+        if node.op != "call_function":
+            continue
+        if node.target in FACTORIES:
+            node.target = FACTORIES[node.target]
+        elif node.target in CALLS:
+            CALLS[node.target](node)
+    module.recompile()
+    forward = module.forward
+
+    def run(values: list[Any]) -> Any:
+        taken = tuple(values)
+        values.clear()
+        return forward(*taken)
+
+    return run
