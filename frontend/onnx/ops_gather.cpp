@@ -34,9 +34,18 @@ void gather_elements(ImportContext& c) {
   c.output(c.builder().add(Op::gather_elements, {x, c.input(1)}, {{"axis", std::int64_t{axis}}}));
 }
 
+/// Indices of one number each are those of a gather along the first dim.
 void gather_nd(ImportContext& c) {
-  c.output(
-      c.builder().add(Op::gather_nd, {c.input(0), c.input(1)}, {{"batch_dims", c.integer("batch_dims", 0)}}));
+  const Sym x = c.input(0), indices = c.input(1);
+  const std::int64_t batch_dims = c.integer("batch_dims", 0);
+  if (batch_dims == 0 && indices.rank() > 0 && indices.dims().back() == 1) {
+    check_known_indices(c, x.dim(0));
+    Dims places = indices.dims();
+    places.pop_back();
+    c.output(gather(x, reshape(indices, places), 0));
+    return;
+  }
+  c.output(c.builder().add(Op::gather_nd, {x, indices}, {{"batch_dims", batch_dims}}));
 }
 
 void scatter_elements(ImportContext& c) {

@@ -2,6 +2,7 @@
 //   reshape(reshape(x)) -> reshape(x)                 transpose(transpose(x)) -> transpose(x)
 //   transpose that only moves unit dims -> reshape    gather at constant, evenly spaced indices -> slice
 //   reshape, transpose, broadcast_to, slice, pad, cast, concat that change nothing -> x
+//   transpose(gather(transpose(x))), the transposes each other's inverse -> gather along the dim as it lies in x
 //   pointwise(x, broadcast_to(y)) with a result of x's extents -> pointwise(x, y)
 
 #include <algorithm>
@@ -71,6 +72,23 @@ bool merge_transposes(GraphRewriter& rewriter, const Node& node, ValueId input) 
     rewriter.set(node.outputs[0], base);
   else
     rewriter.replace(node, Op::transpose, {base}, {{"perm", merged}});
+  return true;
+}
+
+/// Indices of one dim leave the others where they are.
+bool gather_in_place(GraphRewriter& rewriter, const Node& node, ValueId input) {
+  const Graph& graph = rewriter.graph();
+  const Node* picked = producer_if(graph, input, Op::gather);
+  if (picked == nullptr || graph.type(picked->inputs[1]).rank() != 1) return false;
+  const Node* inner = producer_if(graph, picked->inputs[0], Op::transpose);
+  if (inner == nullptr) return false;
+  const std::vector<std::int64_t>& there = inner->attributes.integers("perm");
+  const std::vector<std::int64_t>& back = node.attributes.integers("perm");
+  for (std::size_t i = 0; i < back.size(); ++i)
+    if (there[static_cast<std::size_t>(back[i])] != static_cast<std::int64_t>(i)) return false;
+  const std::int64_t axis = there[static_cast<std::size_t>(picked->attributes.integer("axis"))];
+  const ValueId x = inner->inputs[0], places = picked->inputs[1];
+  rewriter.replace(node, Op::gather, {x, places}, {{"axis", axis}});
   return true;
 }
 
@@ -148,7 +166,8 @@ Graph simplify_views(const Graph& graph) {
       rewriter.set(node.outputs[0], input);
       return true;
     }
-    if (node.op == Op::transpose) return merge_transposes(rewriter, node, input);
+    if (node.op == Op::transpose)
+      return merge_transposes(rewriter, node, input) || gather_in_place(rewriter, node, input);
     if (node.op == Op::reshape) return merge_reshapes(rewriter, node, input);
     return false;
   });

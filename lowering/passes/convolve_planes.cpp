@@ -5,7 +5,7 @@
 // After:  frames [N*D, C, H, W] = reshape(transpose(x)); those that the window meets at each place of its depth
 //         stand side by side as channels, [N*D', k*C, H, W]; a 2-D convolution folds them, with W [F, k*C, ky, kx].
 // Pointwise work, concats and slices of channels between such convolutions are of planes, so that reshapes and transposes
-// cancel.
+// cancel; so are slices and gathers of a line's places, as interpolation between them is.
 
 #include <algorithm>
 #include <map>
@@ -88,6 +88,7 @@ class PlaneConvolver {
     if (has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1) planes = work(rewriter, node);
     if (node.op == Op::concat) planes = join(rewriter, node);
     if (node.op == Op::slice) planes = part(rewriter, node);
+    if (node.op == Op::gather) planes = pick(rewriter, node);
     if (!planes) return false;
     const ValueId out = node.outputs[0];
     rewriter.graph().rename(*planes, rewriter.source().value(out).name);
@@ -174,27 +175,47 @@ class PlaneConvolver {
     return rewriter.graph().add(Op::concat, planes, node.attributes, node.name);
   }
 
-  /// Some channels of planes, one at least.
+  /// Some channels of planes, or places of lines, one at least.
   [[nodiscard]] std::optional<ValueId> part(GraphRewriter& rewriter, const Node& node) const {
     const auto found = planes_.find(node.inputs[0]);
     if (found == planes_.end()) return std::nullopt;
-    Dims whole = rewriter.source().type(node.inputs[0]).dims(), starts = node.attributes.integers("starts"),
-         steps = node.attributes.integers("steps");
-    const Dims sizes = node.attributes.integers("sizes"), first = {0, starts[1], 0, 0},
-               step = {1, steps[1], 1, 1};
-    whole[1] = sizes[1];
-    starts[1] = 0;
-    steps[1] = 1;
-    if (sizes[1] == 0 || whole != sizes || starts != Dims(sizes.size(), 0) || steps != Dims(sizes.size(), 1))
-      return std::nullopt;
+    const Dims whole = rewriter.source().type(node.inputs[0]).dims();
+    const Dims &starts = node.attributes.integers("starts"), &steps = node.attributes.integers("steps"),
+               &sizes = node.attributes.integers("sizes");
+    const bool is_line = whole.size() == 3;
+    for (std::size_t i = 0; i < whole.size(); ++i) {
+      const bool may_be_cut = i == 1 || (is_line && i == 2);
+      if (sizes[i] == 0 || (!may_be_cut && (sizes[i] != whole[i] || starts[i] != 0 || steps[i] != 1)))
+        return std::nullopt;
+    }
+    const Dims first = {0, starts[1], 0, is_line ? starts[2] : 0},
+               step = {1, steps[1], 1, is_line ? steps[2] : 1};
     return add_slice(rewriter.graph(), found->second, first, plane_dims(sizes), step);
   }
 
-  /// Whole, one number, or one for each channel.
+  /// Places of lines.
+  [[nodiscard]] std::optional<ValueId> pick(GraphRewriter& rewriter, const Node& node) const {
+    const auto found = planes_.find(node.inputs[0]);
+    const Graph& source = rewriter.source();
+    if (found == planes_.end() || source.type(node.inputs[0]).rank() != 3 ||
+        node.attributes.integer("axis") != 2 || source.type(node.inputs[1]).rank() != 1)
+      return std::nullopt;
+    return rewriter.graph().add(Op::gather, {found->second, rewriter.mapped(node.inputs[1])},
+                                {{"axis", std::int64_t{3}}}, node.name);
+  }
+
+  /// Whole, one number, or one for each channel or each place of a line.
   [[nodiscard]] bool fits(const Graph& source, ValueId id, const Dims& dims) const {
     if (id == no_value) return false;
     if (source.type(id).dims() == dims) return planes_.contains(id) || !source.is_constant(id);
-    return source.type(id).element_count() == 1 || is_by_channel(source.type(id), dims);
+    return source.type(id).element_count() == 1 || is_by_channel(source.type(id), dims) ||
+           is_by_place(source.type(id), dims);
+  }
+
+  static bool is_by_place(const TensorType& own, const Dims& dims) {
+    const Dims extents = own.dims();
+    return dims.size() == 3 && !extents.empty() && extents.back() == dims[2] &&
+           own.element_count() == dims[2];
   }
 
   static bool is_by_channel(const TensorType& own, const Dims& dims) {
@@ -207,8 +228,10 @@ class PlaneConvolver {
   ValueId operand(GraphRewriter& rewriter, ValueId id, const Dims& dims) {
     const TensorType& type = rewriter.source().type(id);
     if (type.dims() == dims) return planes_of(rewriter, id);
-    const std::int64_t channels = type.element_count();
-    const Dims to = channels == 1 ? Dims{} : Dims{1, channels, 1, 1};
+    const std::int64_t count = type.element_count();
+    const Dims to = count == 1                  ? Dims{}
+                    : is_by_channel(type, dims) ? Dims{1, count, 1, 1}
+                                                : Dims{1, 1, 1, count};
     if (!rewriter.source().is_constant(id)) return add_reshape(rewriter.graph(), rewriter.mapped(id), to);
     return rewriter.graph().add_constant(rewriter.source().value(id).constant->reshaped(to));
   }

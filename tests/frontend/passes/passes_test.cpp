@@ -115,6 +115,18 @@ const Rewrite rewrites[] = {
      "  %i = constant i64[] {1}\n  %a: f32[4] = gather(%x, %i) {axis=0}\n  return %a\n",
      "  %s: f32[1,4] = slice(%x) {sizes=[1,4], starts=[1,0], steps=[1,1]}\n"
      "  %a: f32[4] = reshape(%s) {shape=[4]}\n  return %a\n"},
+    {"gathers_between_transposes_pick_where_the_dim_lies", simplify_views, "%x: f32[2,3,4]",
+     "  %t: f32[4,2,3] = transpose(%x) {perm=[2,0,1]}\n  %i = constant i64[5] {0, 0, 1, 3, 2}\n"
+     "  %g: f32[5,2,3] = gather(%t, %i) {axis=0}\n  %r: f32[2,3,5] = transpose(%g) {perm=[1,2,0]}\n  return "
+     "%r\n",
+     "  %i = constant i64[5] {0, 0, 1, 3, 2}\n  %r: f32[2,3,5] = gather(%x, %i) {axis=2}\n  return %r\n"},
+    {"gathers_between_other_transposes_stay", simplify_views, "%x: f32[2,3,4]",
+     "  %t: f32[4,2,3] = transpose(%x) {perm=[2,0,1]}\n  %i = constant i64[5] {0, 0, 1, 3, 2}\n"
+     "  %g: f32[5,2,3] = gather(%t, %i) {axis=0}\n  %r: f32[3,2,5] = transpose(%g) {perm=[2,1,0]}\n  return "
+     "%r\n",
+     "  %t: f32[4,2,3] = transpose(%x) {perm=[2,0,1]}\n  %i = constant i64[5] {0, 0, 1, 3, 2}\n"
+     "  %g: f32[5,2,3] = gather(%t, %i) {axis=0}\n  %r: f32[3,2,5] = transpose(%g) {perm=[2,1,0]}\n  return "
+     "%r\n"},
     {"equal_nodes_merge", common_subexpressions, "%x: f32[4]",
      "  %a: f32[4] = exp(%x)\n  %b: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %b)\n  return %c\n",
      "  %a: f32[4] = exp(%x)\n  %c: f32[4] = add(%a, %a)\n  return %c\n"},

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
@@ -131,6 +132,28 @@ TEST(ConvolvePlanes, ChannelsAreCutAndJoinedAsPlanes) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     expect_close(interpret(planes, inputs).at(0), interpret(graph, inputs).at(0));
   }
+}
+
+/// What interpolation between samples is: two places of each, and a weight by place.
+TEST(ConvolvePlanes, PlacesOfLinesArePickedAsPlanes) {
+  const Case c = {.x = {2, 16, 12}, .window = {3}, .filters = 16, .pads = {1, 1}};
+  Graph graph;
+  const ValueId x = volume_conv(graph, graph.add_input("x", f32(c.x)), c);
+  const ValueId half = add_slice(graph, x, {0, 0, 1}, {2, 16, 6}, {1, 1, 2});
+  const auto picked = [&](const Dims& places) {
+    Tensor index(DType::i64, {8});
+    for (std::int64_t i = 0; i < 8; ++i)
+      index.set_double(i, static_cast<double>(places[static_cast<std::size_t>(i)]));
+    return graph.add(Op::gather, {half, graph.add_constant(index)}, {{"axis", std::int64_t{2}}});
+  };
+  const ValueId low = picked({0, 0, 0, 1, 1, 2, 3, 5}), high = picked({1, 1, 1, 2, 2, 3, 4, 5});
+  const ValueId part = graph.add(Op::mul, {graph.add(Op::sub, {high, low}), weight(graph, {8})});
+  graph.outputs = {volume_conv(graph, graph.add(Op::add, {low, part}), c, 9)};
+  const Graph planes = convolve_planes(graph, false);
+  for (const Node& node : planes.nodes())
+    if (node.op == Op::gather || node.op == Op::slice || node.op == Op::sub || node.op == Op::mul)
+      EXPECT_EQ(planes.type(node.outputs[0]).rank(), 4);
+  expect_lowers_faithfully(graph);
 }
 
 TEST(ConvolvePlanes, NoChannelsAreLeftAsTheyAre) {
