@@ -48,7 +48,7 @@ class KernelVariants::Estimates {
 
   /// nullopt where there is no estimate.
   [[nodiscard]] std::optional<double> of(const DefaultChoice& choice) {
-    if (machine_.gpu) return cuda_seconds_of(fixed_, choice.candidate);
+    if (machine_.gpu) return cuda_seconds_of(fixed_, choice.candidate, *machine_.gpu);
     const auto [found, is_new] = bound_.try_emplace(choice.space);
     if (is_new) {
       const auto row = std::ranges::find(space_table(), choice.space, &Space::name);

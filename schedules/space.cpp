@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/run_extents.h"
+#include "schedules/cuda/candidate.h"
 #include "schedules/cuda/forms.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/spaces/spaces.h"
@@ -91,11 +92,18 @@ std::string open_refusal(const Space& space, const Kernel& kernel) {
 
 /// Whether `space` should pay where `other` would go first. Kernels that take little time have costs that the
 /// estimates do not see, which may be as large as theirs.
-bool costs_clearly_less(const BoundSpace& space, const BoundSpace& other, const Machine& machine) {
+bool costs_clearly_less(const BoundSpace& space, const BoundSpace& other, const Kernel& kernel,
+                        const Machine& machine) {
   constexpr double least_seconds = 10e-6;
   constexpr double clearly = 0.8;
-  const double seconds = other.cost(other.heuristic);
-  return seconds * machine.threads > least_seconds && space.cost(space.heuristic) < clearly * seconds;
+  if (machine.gpu && kernel.open) return false;  // the templates' estimates are for fixed sizes
+  const auto seconds_of = [&](const BoundSpace& each) -> std::optional<double> {
+    if (machine.gpu) return cuda_seconds_of(kernel, each.at(each.heuristic), *machine.gpu);
+    return each.cost(each.heuristic);
+  };
+  const std::optional<double> seconds = seconds_of(space), others = seconds_of(other);
+  const int threads = machine.gpu ? 1 : machine.threads;
+  return seconds && others && *others * threads > least_seconds && *seconds < clearly * *others;
 }
 
 }  // namespace
@@ -133,7 +141,8 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
     }
     binding.space.name = space.name;
     const auto other = std::ranges::find(accepted, space.precedes, &BoundSpace::name);
-    const bool goes_first = other != accepted.end() && costs_clearly_less(binding.space, *other, machine);
+    const bool goes_first =
+        other != accepted.end() && costs_clearly_less(binding.space, *other, kernel, machine);
     accepted.insert(goes_first ? other : accepted.end(), std::move(binding.space));
   }
   return accepted;

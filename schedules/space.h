@@ -53,7 +53,7 @@ struct Space {
   std::string name;
   Binding (*bind)(const Kernel&, const Machine&);
   /// The space that this one goes before, though it stands after it, for kernels that take some time and
-  /// where it costs clearly less. Both have costs. Empty: none.
+  /// where it costs clearly less. Both have costs, on a GPU those of their templates' estimates. Empty: none.
   std::string precedes = {};
   /// Which extents of an open kernel its schedules leave to the run.
   enum class Open : std::uint8_t {

@@ -24,14 +24,15 @@ struct TemplateRow {
   CudaTemplate (*make)(const Kernel&, const Form&);
   void (*pack)(const Kernel&, std::vector<Packing>&) = nullptr;
   bool on_tensor_cores = false;  ///< f32 operands are rounded to TF32, unless the form says that it is exact
-  std::optional<double> (*clocks)(const Kernel&, const Form&) = nullptr;  ///< what it should take
+  std::optional<double> (*clocks)(const Kernel&, const Form&,
+                                  const Card&) = nullptr;  ///< what it should take
 };
 constexpr TemplateRow templates[] = {
     {cuda_matmul_form, cuda_matmul_template, pack_for_cuda_matmul, true, cuda_matmul_form_clocks},
     {cuda_conv_form, cuda_conv_template, pack_for_cuda_conv, true, cuda_conv_form_clocks},
     {cuda_filter_gradient_form, cuda_filter_gradient_template, nullptr, true},
     {cuda_warps_matmul_form, cuda_warps_matmul_template, pack_for_cuda_matmul, true},
-    {cuda_warps_conv_form, cuda_warps_conv_template, pack_for_cuda_conv, true},
+    {cuda_warps_conv_form, cuda_warps_conv_template, pack_for_cuda_conv, true, cuda_warps_conv_form_clocks},
     {cuda_depthwise_form, cuda_depthwise_template, pack_for_cuda_depthwise},
     {cuda_depthwise_gradient_form, cuda_depthwise_gradient_template},
     {cuda_line_gradient_form, cuda_line_gradient_template},
@@ -81,11 +82,11 @@ std::optional<CudaTemplate> cuda_template_of(const Kernel& kernel, const Candida
   return made;
 }
 
-std::optional<double> cuda_seconds_of(const Kernel& kernel, const Candidate& candidate) {
+std::optional<double> cuda_seconds_of(const Kernel& kernel, const Candidate& candidate, const Card& card) {
   constexpr double clock = 1.7e9;
   const TemplateRow* row = find_template(candidate.form);
   if (row == nullptr || row->clocks == nullptr) return std::nullopt;
-  const std::optional<double> clocks = row->clocks(kernel, candidate.form);
+  const std::optional<double> clocks = row->clocks(kernel, candidate.form, card);
   return clocks ? std::optional(*clocks / clock) : std::nullopt;
 }
 

@@ -40,9 +40,15 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// Each throws UnsupportedError when the template cannot take the kernel or the form's numbers.
 [[nodiscard]] CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form);
-/// What these two should take, in clocks of a multiprocessor; nothing where they cannot take the kernel.
-[[nodiscard]] std::optional<double> cuda_matmul_form_clocks(const Kernel& kernel, const Form& form);
-[[nodiscard]] std::optional<double> cuda_conv_form_clocks(const Kernel& kernel, const Form& form);
+/// What these should take, in clocks of a multiprocessor; nothing where they cannot take the kernel.
+[[nodiscard]] std::optional<double> cuda_matmul_form_clocks(const Kernel& kernel, const Form& form,
+                                                            const Card& card);
+[[nodiscard]] std::optional<double> cuda_conv_form_clocks(const Kernel& kernel, const Form& form,
+                                                          const Card& card);
+/// Of windows of two bytes a number whose epilogue reads no other activations: nothing for others, where the estimate was not
+/// compared with that of warpgroups.
+[[nodiscard]] std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Form& form,
+                                                                const Card& card);
 [[nodiscard]] CudaTemplate cuda_filter_gradient_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form);

@@ -78,13 +78,13 @@ CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
   return make_cuda_matmul(problem, choice_of(form), card_of(form));
 }
 
-std::optional<double> clocks(const Use& use, const Kernel& kernel, const Form& form) {
+std::optional<double> clocks(const Use& use, const Kernel& kernel, const Form& form, const Card& card) {
   Reading<CudaMatmulProblem> reading = use.read(kernel);
   reading.problem.exact = is_exact(form);
   if (!reading.refusal.empty()) return std::nullopt;
   const CudaMatmulChoice choice = choice_of(form);
-  if (!refuse_cuda_matmul(reading.problem, choice, card_of(form)).empty()) return std::nullopt;
-  return use.clocks(reading.problem, choice, card_of(form));
+  if (!refuse_cuda_matmul(reading.problem, choice, card).empty()) return std::nullopt;
+  return use.clocks(reading.problem, choice, card);
 }
 
 }  // namespace
@@ -111,12 +111,12 @@ CudaTemplate cuda_conv_template(const Kernel& kernel, const Form& form) {
   return make(conv_use, kernel, form);
 }
 
-std::optional<double> cuda_matmul_form_clocks(const Kernel& kernel, const Form& form) {
-  return clocks(matmul_use, kernel, form);
+std::optional<double> cuda_matmul_form_clocks(const Kernel& kernel, const Form& form, const Card& card) {
+  return clocks(matmul_use, kernel, form, card);
 }
 
-std::optional<double> cuda_conv_form_clocks(const Kernel& kernel, const Form& form) {
-  return clocks(conv_use, kernel, form);
+std::optional<double> cuda_conv_form_clocks(const Kernel& kernel, const Form& form, const Card& card) {
+  return clocks(conv_use, kernel, form, card);
 }
 
 CudaTemplate cuda_filter_gradient_template(const Kernel& kernel, const Form& form) {

@@ -79,8 +79,7 @@ const Space cuda_warps_matmul_space = {
 const Space cuda_warps_conv_space = {
     cuda_warps_conv_form,
     [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
-    {},
-    Space::Open::extents};
+    cuda_conv_form, Space::Open::extents};
 
 CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);
@@ -88,6 +87,18 @@ CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) 
 
 CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form) {
   return make(conv_use, kernel, form);
+}
+
+std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Form& form, const Card& card) {
+  const Reading<CudaMatmulProblem> reading = read_cuda_conv(kernel);
+  if (!reading.refusal.empty()) return std::nullopt;
+  const CudaMatmulProblem& problem = reading.problem;
+  if (!problem.windows || problem.windows->taps() == 1 || problem.epilogue_reads_activations ||
+      dtype_size(problem.element) != 2)
+    return std::nullopt;
+  const CudaWarpsChoice choice = choice_of(form);
+  if (!refuse_cuda_warps(problem, choice, card).empty()) return std::nullopt;
+  return cuda_warps_clocks(problem, choice, card);
 }
 
 }  // namespace sylvite

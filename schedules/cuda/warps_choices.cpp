@@ -49,10 +49,16 @@ CudaWarpsChoice choice_of(const TileRow& row, bool exact) {
   return {row.x, row.y, row.warps_x, row.warps_y, row.parts, row.stage_row, row.stages, row.resident, exact};
 }
 
-/// Clocks of a multiprocessor for its share of the tiles. The rates are those of products of 4096 cubed on an H100.
+/// Bytes per clock that `warps` of a multiprocessor load from the L2 cache. Those of windows wait longer, each warp for its own.
+double load_rate(const CudaMatmulProblem& problem, double warps) {
+  constexpr double most = 45, most_of_windows = 30, of_a_warp = 2.5;
+  return problem.windows ? std::min(most_of_windows, of_a_warp * warps) : most;
+}
+
+/// Clocks of a multiprocessor for its share of the tiles. The rates are those of products of 4096 cubed on an H100, and of 180
+/// convolutions with windows on an H200 (benchmarks/cuda_forms.cpp).
 double estimate(const CudaMatmulProblem& problem, const TileRow& row, bool exact, const Card& card) {
-  constexpr double load_bytes = 45;  // per clock, from the L2 cache
-  constexpr double start = 2500;     // launch, first loads, last stores
+  constexpr double start = 4000;  // launch, first loads, last stores
   constexpr double enough_warps = 8;
   const double products = exact ? 140 : problem.element == DType::f32 ? 330 : 810;  // per clock
   const std::int64_t tiles_in_all =
@@ -64,7 +70,7 @@ double estimate(const CudaMatmulProblem& problem, const TileRow& row, bool exact
   const auto bytes = static_cast<double>(dtype_size(problem.element));
   const auto depth = static_cast<double>(problem.k);
   const double fold = std::max(depth * row.x * row.y / (products * row.share * busy),
-                               depth * bytes * (row.x + row.y) / load_bytes);
+                               depth * bytes * (row.x + row.y) / load_rate(problem, warps));
   const double finish = row.x * row.y / 16. + 800;
   return start + static_cast<double>(tiles_of_one) * fold +
          static_cast<double>(ceil_div(tiles_of_one, std::int64_t{row.resident})) * finish;

@@ -100,6 +100,22 @@ TEST_P(ProductTemplates, WideGroupsAreProductsOfTheirOwn) {
               UnorderedElementsAre("cuda_warps_conv: conv"));
 }
 
+TEST_P(ProductTemplates, SingleWarpsTakeWindowsOfFewChannelsWhereTheyShouldCostLess) {
+  const char* few = GetParam() == DType::f32 ? "cuda_conv: conv" : "cuda_warps_conv: conv";
+  EXPECT_THAT(products(conv_of(input({32, 40, 56, 56}), 40, 3)), UnorderedElementsAre(few));
+  for (const std::int64_t channels : {64, 128}) {
+    graph = {};
+    EXPECT_THAT(products(conv_of(input({32, channels, 56, 56}), channels, 3)),
+                UnorderedElementsAre("cuda_conv: conv"));
+  }
+  graph = {};
+  EXPECT_THAT(products(conv_of(input({1, 200, 28, 28}), 200, 3)), UnorderedElementsAre("cuda_conv: conv"))
+      << "few tiles, each of many steps";
+  graph = {};
+  EXPECT_THAT(products(conv_of(input({32, 40, 56, 56}), 40)), UnorderedElementsAre("cuda_conv: conv"))
+      << "one tap";
+}
+
 TEST_P(ProductTemplates, SqueezeAndExciteScalesAhead) {
   const ValueId x = unary(Op::silu, conv_of(input({2, 64, 8, 8}), 64, 3, 64));
   const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});
