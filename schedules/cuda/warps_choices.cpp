@@ -49,10 +49,12 @@ CudaWarpsChoice choice_of(const TileRow& row, bool exact) {
   return {row.x, row.y, row.warps_x, row.warps_y, row.parts, row.stage_row, row.stages, row.resident, exact};
 }
 
-/// Bytes per clock that `warps` of a multiprocessor load from the L2 cache. Those of windows wait longer, each warp for its own.
+/// Bytes per clock that `warps` of a multiprocessor load from the L2 cache. Those of windows of two bytes a number were seen to
+/// wait longer, each warp for its own.
 double load_rate(const CudaMatmulProblem& problem, double warps) {
   constexpr double most = 45, most_of_windows = 30, of_a_warp = 2.5;
-  return problem.windows ? std::min(most_of_windows, of_a_warp * warps) : most;
+  const bool is_slow = problem.windows && dtype_size(problem.element) == 2;
+  return is_slow ? std::min(most_of_windows, of_a_warp * warps) : most;
 }
 
 /// Clocks of a multiprocessor for its share of the tiles. The rates are those of products of 4096 cubed on an H100, and of 180
