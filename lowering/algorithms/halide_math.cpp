@@ -52,7 +52,7 @@ Expr intrinsic(const std::string& name, const std::vector<Expr>& operands) {
 }
 
 /// 2^(x log2(e)) by the special function unit. What rounding takes from the product comes back as a factor
-/// near one: the instruction alone would lose |x| units in the last place.
+/// near one: the instruction alone would lose |x| units in the last place. An infinite power stays: times what is left it is none.
 Expr device_exp(const Expr& x) {
   constexpr float log2_e = 1.44269502F;
   constexpr float log2_e_rest = 1.92596299e-8F;
@@ -62,7 +62,9 @@ Expr device_exp(const Expr& x) {
   const Expr rest = intrinsic("llvm.fma.f32", {inside, Expr(log2_e_rest), lost});
   const Expr power = intrinsic("llvm.nvvm.ex2.approx.ftz.f", {exponent});
   const Expr scaled = intrinsic("llvm.fma.f32", {strict_mul(rest, Expr(0.693147182F)), power, power});
-  return select(is_not_a_number(x), x, scaled);
+  const Expr is_infinite = Halide::reinterpret<std::uint32_t>(power) ==
+                           Halide::Internal::make_const(Halide::UInt(32), 0x7f800000U);
+  return select(is_not_a_number(x), x, select(is_infinite, power, scaled));
 }
 
 Expr magnitude(const Expr& x) {

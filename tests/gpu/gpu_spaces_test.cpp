@@ -58,13 +58,14 @@ TEST_P(GpuSpaces, AgreeWithTheInterpreter) {
 }
 
 TEST_F(GpuTest, ExpTreatsSpecialValuesAsIeeeSays) {
-  const Kernel kernel = kernel_of("graph g(%a: f32[16]) { %v: f32[16] = exp(%a) return %v }");
+  const Kernel kernel = kernel_of("graph g(%a: f32[24]) { %v: f32[24] = exp(%a) return %v }");
   const Machine machine = with_gpu(detect_machine(1), sample_card());
-  Tensor input(DType::f32, {16});
+  Tensor input(DType::f32, {24});
   const double infinity = std::numeric_limits<double>::infinity();
-  const double values[] = {infinity, -infinity, std::nan(""), 0, 88.7, 89, -87, -104,
-                           -200,     1e30,      -1e30,        1, -1,   20, -20, 50};
-  for (std::int64_t i = 0; i < 16; ++i) input.set_double(i, values[i]);
+  const double values[] = {infinity, -infinity, std::nan(""), 0,         88.7, 89,   -87, -104,
+                           -200,     1e30,      -1e30,        1,         -1,   20,   -20, 50,
+                           88.73,    89.5,      90,           91.194286, 92,   93.3, 97,  99.9};
+  for (std::int64_t i = 0; i < 24; ++i) input.set_double(i, values[i]);
   const Candidate candidate = default_candidate(kernel, machine);
   const std::vector<Tensor> inputs = {input};
   ColdWeights weights(inputs, 0);
