@@ -10,14 +10,23 @@
 #include "lowering/plan/open_kernel.h"
 #include "runtime/size_buckets.h"
 #include "runtime/widest_kernel.h"
+#include "schedules/cuda/candidate.h"
 #include "schedules/space.h"
 
 namespace sylvite {
 namespace {
 
-/// A kernel of its own at each size must be worth its compilation.
-bool is_nearly_as_fast(const BoundSpace& space, const BoundSpace& than) {
-  constexpr double most = 1.5;
+/// A kernel of its own at each size must be worth its compilation. `than` is for `fixed`, whose sizes both take.
+bool is_nearly_as_fast(const BoundSpace& space, const BoundSpace& than, const Kernel& fixed,
+                       const Machine& machine) {
+  constexpr double most = 1.5, most_on_device = 3;
+  if (machine.gpu) {
+    const auto seconds = [&](const BoundSpace& each) {
+      return cuda_seconds_of(fixed, each.at(each.heuristic), *machine.gpu);
+    };
+    const std::optional<double> own = seconds(space), others = seconds(than);
+    return own && others && *own <= most_on_device * *others;
+  }
   if (!space.cost || !than.cost) return false;
   return space.cost(space.heuristic) <= most * than.cost(than.heuristic);
 }
@@ -26,11 +35,11 @@ bool is_nearly_as_fast(const BoundSpace& space, const BoundSpace& than) {
 /// `open` at its hints, those of `fixed`; `other` is the second of its two cases.
 std::string refusal(const Kernel& open, const Kernel& fixed, const Kernel& other, const Machine& machine) {
   const BoundSpace own = spaces_for(open, machine).front(), wanted = spaces_for(fixed, machine).front();
-  if (own.name != wanted.name && (machine.gpu || !is_nearly_as_fast(own, wanted)))
-    return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", own.name,
-                       wanted.name);
   const std::optional<Kernel> second = as_case(open, other);
   try {
+    if (own.name != wanted.name && !is_nearly_as_fast(own, wanted, fixed, machine))
+      return fmt::format("it would have a schedule of '{}', with fixed sizes it has one of '{}'", own.name,
+                         wanted.name);
     (void)default_choice(second ? *second : open, machine);
   } catch (const UnsupportedError& error) {
     return error.what();

@@ -24,6 +24,11 @@ bool is_walked(KernelClass kind, Axis axis) {
   return (axis == Axis::outer && (only_vectors || has_batches)) || (axis == Axis::rows && only_vectors);
 }
 
+/// Of kernels that write each element by itself, a device makes as many as there are, whatever the extents.
+bool takes_any_extent(KernelClass kind) {
+  return kind == KernelClass::pointwise || kind == KernelClass::movement || kind == KernelClass::pooling;
+}
+
 SizeClass class_of(KernelClass kind, Axis axis, std::int64_t extent) {
   if (is_walked(kind, axis)) return {1, INT64_MAX};
   if (axis == Axis::pixels) return pixel_class(extent);
@@ -80,6 +85,8 @@ class Generalizer {
     const bool needs_two = sharing_ == Sharing::of_first && !is_walked(kind_, axis);
     if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
     if (is_around) return SizeClass{0, INT64_MAX};
+    if (sharing_ == Sharing::on_device && takes_any_extent(kind_) && std::min(a, b) >= 2)
+      return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::on_device)
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
     const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;

@@ -274,6 +274,27 @@ TEST(CudaOpen, WhatIsKnownStaysInTheText) {
   EXPECT_THAT(numbers(depthwise_of_any_image), testing::SizeIs(6));
 }
 
+/// What is made element by element, and pooled, has no classes on a device but that of one.
+TEST(CudaOpen, ElementsAreMadeOfAnyExtents) {
+  const auto pooled = [](std::int64_t lines) {
+    return norm_kernel(
+        fmt::format("graph g(%a: bf16[2,64,{0},{0}]@c64) {{"
+                    " %v: bf16[2,64,{1},{1}]@c64 = max_pool(%a) {{kernel=[2,2], strides=[2,2],"
+                    " dilations=[1,1], pads=[0,0,0,0]}} return %v }}",
+                    lines, lines / 2));
+  };
+  const std::optional<Kernel> open = generalize(pooled(20), pooled(300), Sharing::on_device);
+  ASSERT_TRUE(open);
+  const Candidate candidate = default_candidate(*open, hopper());
+  for (const std::int64_t lines : {4, 40, 1000}) {
+    const std::optional<Kernel> kernel = as_case(*open, pooled(lines));
+    ASSERT_TRUE(kernel) << lines;
+    EXPECT_EQ(default_candidate(*kernel, hopper()), candidate);
+    EXPECT_NO_THROW((void)cuda_template_of(*kernel, candidate)) << lines;
+  }
+  EXPECT_FALSE(generalize(linear(20), linear(300), Sharing::on_device)) << "products have tiles";
+}
+
 /// A block takes all keys where they are few in any run.
 TEST(CudaOpen, FewKeysAreOneBlock) {
   const Kernel few = generalize(attention(77), attention(100), Sharing::on_device).value();
