@@ -385,7 +385,7 @@ Built* Family::compiled_at(const Sizes& sizes) {
   // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): `sizes` may be what `given` read
   const Sizes wanted = sizes;
   if (Built* known = rep_->add_told(wanted)) return known;
-  Imported imported = bind_told_sizes(rep_->quiet_model(), wanted);
+  Imported imported = bind_sizes(rep_->quiet_model(), wanted);  // with a graph, which runs may evaluate
   Chosen chosen = choose_known(imported);
   if (missing_objects(imported, chosen, rep_->relatives()) == 0 || !refuse_evaluation(imported).empty())
     return &add(imported, [&](const Imported&) { return chosen; });

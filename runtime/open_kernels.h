@@ -15,7 +15,7 @@ namespace sylvite {
 
 /// The model at these sizes with kernels for them alone. May throw Error.
 using ImportAt = std::function<Imported(const Sizes&)>;
-/// That of a model with a file.
+/// That of a model with a file, which must live as long.
 [[nodiscard]] ImportAt import_from(const OpenModel& model);
 
 /// Gives `imported`, which has kernels for its sizes alone, those for many where there are such; bind_known_sizes knows more from then
