@@ -79,7 +79,9 @@ void mean_variance_norm(ImportContext& c) {
 void local_response_norm(ImportContext& c) {
   const Sym x = c.input(0);
   const std::int64_t size = c.required_integer("size");
-  if (size < 1 || size > 65'536 || x.rank() < 3) throw ModelError("size {} does not fit", size);
+  constexpr std::int64_t most = 16'384;  // each result adds so many
+  if (size < 1 || size > most) throw ModelError("size is {}; expected 1 to {}", size, most);
+  if (x.rank() < 3) throw ModelError("the input has {} dims; expected 3 at least", x.rank());
   const auto axes = static_cast<std::size_t>(x.rank() - 1);
   const Dims ones(axes, 1);
   MapWindow channels{ones, ones, ones, Dims(2 * axes, 0)};
