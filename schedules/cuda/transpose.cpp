@@ -189,10 +189,9 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   problem.is_open = kernel.open && !only_batches_are_open(kernel);
   // Whether they are short decides for all runs of an open kernel.
   const CudaTransposeProblem hinted = kernel.open ? read_order(at_hints(kernel).body).problem : problem;
-  if (hinted.rows < shortest || hinted.columns < shortest)
-    return {problem, "the transposed dims are short"};
-  const bool is_large = problem.rows > longest || problem.pitch > longest ||
-                        problem.out_pitch > longest || blocks_of(problem, {}) > most_blocks;
+  if (hinted.rows < shortest || hinted.columns < shortest) return {problem, "the transposed dims are short"};
+  const bool is_large = problem.rows > longest || problem.pitch > longest || problem.out_pitch > longest ||
+                        blocks_of(problem, {}) > most_blocks;
   if (is_large || (problem.is_open && kernel.body.type(kernel.body.inputs[0]).element_count() > longest))
     return {problem, "the extents are large"};
   return {problem, ""};

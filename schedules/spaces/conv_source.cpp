@@ -68,6 +68,11 @@ void write_conv_filter(ScheduleWriter& writer, const Kernel& kernel, const ConvP
     writer.add("{}.parallel({});", filter, has_six && !is_turned ? "d5" : "d4");
 }
 
+std::int64_t filter_bytes(const ConvProblem& problem, std::int64_t blocks) {
+  return static_cast<std::int64_t>(dtype_size(problem.element)) * problem.fold_steps() * problem.pair() *
+         blocks * problem.block;
+}
+
 void write_few_edges(ScheduleWriter& writer, const std::string& stage,
                      const std::vector<std::string>& loops) {
   for (const std::string& loop : loops) writer.add("{}.partition({}, Partition::Never);", stage, loop);

@@ -28,6 +28,9 @@ struct ImageRoom {
 /// outputs reads them: planes are a power of two apart, or nearly.
 [[nodiscard]] bool crowds_cache(const ConvProblem& problem);
 
+/// Of the filters of so many blocks of outputs.
+[[nodiscard]] std::int64_t filter_bytes(const ConvProblem& problem, std::int64_t blocks);
+
 /// Of open images a loop with edges would be three, and each loop in it again: these ask in every step instead. Several times less
 /// code, as fast.
 void write_few_edges(ScheduleWriter& writer, const std::string& stage, const std::vector<std::string>& loops);

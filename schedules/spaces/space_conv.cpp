@@ -96,12 +96,6 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
          static_cast<double>(problem.kernel_x * problem.kernel_y);
 }
 
-/// Of so many blocks of outputs.
-std::int64_t filter_bytes(const ConvProblem& problem, std::int64_t blocks) {
-  return static_cast<std::int64_t>(dtype_size(problem.element)) * problem.fold_steps() * problem.pair() *
-         blocks * problem.block;
-}
-
 /// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels: more
 /// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
 double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
@@ -203,18 +197,20 @@ Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machin
 
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& problem) {
-  const bool is_small = filter_bytes(problem, problem.out_blocks()) < (64 << 10);
+  constexpr std::int64_t least_bytes = 64 << 10;
+  const bool is_small = filter_bytes(problem, problem.out_blocks()) < least_bytes;
   return problem.depthwise || problem.packs_weight || is_small ? 0 : 1;
 }
 
 /// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
 /// of them. 0: copies are not worth it; planes that lie well are read as fast where they are.
 std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
+  constexpr std::int64_t least_reads = 4;  // of a copy
   const std::int64_t pixel = static_cast<std::int64_t>(dtype_size(problem.element)) * problem.channels;
   const bool reads_all = problem.kernel_x >= problem.stride_x && problem.kernel_y >= problem.stride_y;
   if (problem.depthwise || problem.groups > 1 || !problem.x_is_blocked || !reads_all) return 0;
   if (pixel * problem.height * problem.width <= machine.l2_bytes || !crowds_cache(problem)) return 0;
-  if (ceil_div(problem.out_blocks(), tile.blocks) < 4) return 0;  // reads of a copy
+  if (ceil_div(problem.out_blocks(), tile.blocks) < least_reads) return 0;
   const std::int64_t width =
       (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x + 1;
   const std::int64_t tiles = ceil_div(problem.out_height, tile.lines);
