@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "runtime/session.h"
 
@@ -21,11 +20,9 @@ using ImportAt = std::function<Imported(const Sizes&)>;
 /// Gives `imported`, which has kernels for its sizes alone, those for many where there are such; bind_known_sizes knows more from then
 /// on. Other sizes are imported where these tell more. REQUIRES a model with a menu and plans.
 void take_open_kernels(const OpenModel& model, Imported& imported, const ImportAt& import);
-/// bind_known_sizes; where its plan has kernels for these sizes alone, those for many take their place that plans at other sizes show,
-/// which are told, too, or imported. REQUIRES a model with a menu and plans.
-[[nodiscard]] std::optional<Imported> learn_known_sizes(const OpenModel& model, const Sizes& sizes,
-                                                        const ImportAt& import);
-/// The same of a model with a file; bind_sizes where no other sizes tell. A model without a menu is imported.
+/// The same of what bind_known_sizes told, where it has kernels for these sizes alone: plans at other sizes are told, too, or imported.
+void take_told_kernels(const OpenModel& model, Imported& told, const ImportAt& import);
+/// What bind_known_sizes tells, with open kernels taken; bind_sizes where it does not. REQUIRES a model with a file.
 [[nodiscard]] Imported bind_told_sizes(const OpenModel& model, const Sizes& sizes);
 /// The plan at these sizes with kernels for them alone: what plans at others tell, or that of an import, of which bind_known_sizes
 /// knows from then on. May throw Error. REQUIRES a model with plans.

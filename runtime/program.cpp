@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <map>
 #include <optional>
 #include <utility>
 
@@ -146,18 +145,11 @@ void Program::Rep::add_calls() {
   output_uses.resize(plan.outputs.size());
   outputs.resize(plan.outputs.size());
   moving.resize(plan.launches.size());
-  std::map<std::pair<std::size_t, Dims>, LoadedKernel> launched;  // each is made once
-  const auto loaded = [&](std::size_t kernel, const Dims& sizes) -> const LoadedKernel& {
-    if (!options.on_device) return code->kernels.at(kernel);
-    const auto [found, is_new] = launched.try_emplace({kernel, sizes});
-    if (is_new) found->second = kernel_at(*code, kernel, sizes);
-    return found->second;
-  };
+  std::vector<LoadedKernel> kernels = kernels_of_launches(*code, bindings);
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const BoundLaunch& launch = bindings.launches[i];
     KernelCall& call =
-        calls.emplace_back(loaded(static_cast<std::size_t>(plan.launches[i].kernel), launch.sizes), context,
-                           launch.arguments.size() + launch.sizes.size());
+        calls.emplace_back(std::move(kernels[i]), context, launch.arguments.size() + launch.sizes.size());
     add_arguments(call, launch, moving[i]);
   }
 }

@@ -37,8 +37,9 @@ struct Moving {
                                                            const std::vector<Candidate>& candidates,
                                                            const ProgramOptions& options,
                                                            std::shared_ptr<LoadedCode> loaded);
-/// Kernel `number` of the plan as it is launched at `sizes`, those of Kernel::sizes. Throws UnsupportedError where it does not serve them.
-[[nodiscard]] LoadedKernel kernel_at(const ProgramCode& code, std::size_t number, const Dims& sizes);
+/// Per launch, its kernel as it is launched with the sizes of `bindings`. Throws UnsupportedError where one does not serve them.
+[[nodiscard]] std::vector<LoadedKernel> kernels_of_launches(const ProgramCode& code,
+                                                            const Bindings& bindings);
 /// `time` is of launch `number`; `told` is the plan at the sizes of the run, where other kernels may be equal than in the code's.
 void name_launch(LaunchTime& time, const Plan& told, std::size_t number);
 [[nodiscard]] std::vector<Candidate> candidates_of(const std::vector<CompiledKernel>& kernels);

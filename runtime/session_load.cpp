@@ -195,6 +195,14 @@ bool learn_from(const OpenModel& model, const Sizes& sizes, const Imported& impo
   return true;
 }
 
+/// Open kernels take the place of those for the sizes of `imported` alone.
+void serve(const OpenModel& model, Imported& imported,
+           const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
+  imported.for_sizes = imported.plan;
+  imported.plan =
+      model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
+}
+
 void add_symbols(const OpenModel& model, Imported& imported) {
   for (const SizeSymbol& symbol : model.parsed.sizes.symbols) imported.symbols.push_back(symbol.name);
 }
@@ -209,9 +217,7 @@ void take_open_kernels(const OpenModel& model, Imported& imported, const ImportA
     return other.plan;
   };
   const bool tells = learn_from(model, imported.sizes, imported);
-  imported.for_sizes = imported.plan;
-  imported.plan =
-      model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
+  serve(model, imported, lower);
   if (!tells) return;
   const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
   try {
@@ -313,22 +319,19 @@ std::optional<Imported> bind_known_sizes(const OpenModel& model, const Sizes& si
   return imported;
 }
 
-std::optional<Imported> learn_known_sizes(const OpenModel& model, const Sizes& sizes,
-                                          const ImportAt& import) {
-  std::optional<Imported> imported = bind_known_sizes(model, sizes);
+void take_told_kernels(const OpenModel& model, Imported& told, const ImportAt& import) {
   const auto is_open = [](const Kernel& kernel) { return kernel.open != nullptr; };
-  if (!imported || std::ranges::all_of(imported->plan->kernels, is_open)) return imported;
-  const Stopwatch watch(imported->report.import_seconds);
-  imported->for_sizes = learn_plan(model, sizes, import);
-  imported->plan = model.menu->serve(model.parsed.sizes, sizes, imported->for_sizes, model.setup->machine,
-                                     [&](const Sizes& other) { return learn_plan(model, other, import); });
-  return imported;
+  if (std::ranges::all_of(told.plan->kernels, is_open)) return;
+  const Stopwatch watch(told.report.import_seconds);
+  told.plan = learn_plan(model, told.sizes, import);
+  serve(model, told, [&](const Sizes& sizes) { return learn_plan(model, sizes, import); });
 }
 
 Imported bind_told_sizes(const OpenModel& model, const Sizes& sizes) {
-  std::optional<Imported> known;
-  if (model.menu != nullptr) known = learn_known_sizes(model, sizes, import_from(model));
-  return known ? *std::move(known) : bind_sizes(model, sizes);
+  std::optional<Imported> told = bind_known_sizes(model, sizes);
+  if (!told) return bind_sizes(model, sizes);
+  take_told_kernels(model, *told, import_from(model));
+  return *std::move(told);
 }
 
 Imported load_model(const std::string& onnx_path, const std::shared_ptr<const Setup>& setup,

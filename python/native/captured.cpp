@@ -170,7 +170,7 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, const ImportAt& import,
   if (std::ranges::all_of(imported->plan->kernels, is_chosen)) {
     capture.chosen = choose_each(*imported, [&](const Kernel& each) { return choices.at(each.text); });
   } else {
-    imported = learn_known_sizes(open.model, sizes, import);
+    take_told_kernels(open.model, *imported, import);
     capture.chosen = choose_candidates(*imported);
   }
   capture.imported = *std::move(imported);

@@ -1,10 +1,9 @@
-#include "runtime/open_kernels.h"
-
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "base/files.h"
+#include "runtime/open_kernels.h"
 #include "runtime/sizes_ahead.h"
 #include "runtime/symbolic_plans.h"
 #include "tests/runtime/attention_model.h"
