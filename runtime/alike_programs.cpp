@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/program_code.h"
 #include "runtime/program_numbers.h"
@@ -32,12 +34,14 @@ double distance(const Sizes& one, const Sizes& other) {
 }  // namespace
 
 bool have_kernels_alike(const Plan& one, const Plan& other) {
-  const auto text_in = [](const Plan& plan) {
-    return [&plan](const Launch& launch) -> const std::string& {
-      return plan.kernels.at(static_cast<std::size_t>(launch.kernel)).text;
-    };
+  const auto texts_of = [](const Plan& plan) {
+    std::vector<std::string_view> texts;  // of each trip: one of them may be unrolled
+    for_each_launch(plan, [&](std::size_t launch, std::int64_t) {
+      texts.emplace_back(plan.kernels.at(static_cast<std::size_t>(plan.launches[launch].kernel)).text);
+    });
+    return texts;
   };
-  return std::ranges::equal(one.launches, other.launches, {}, text_in(one), text_in(other));
+  return texts_of(one) == texts_of(other);
 }
 
 void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built& built) {

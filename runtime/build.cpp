@@ -11,6 +11,7 @@
 #include "autotune/worker_pool.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "lowering/plan/plan_loops.h"
 #include "runtime/lock.h"
 #include "runtime/object_cache.h"
 #include "runtime/prune_cache.h"
@@ -204,7 +205,10 @@ Program make_program(const Imported& imported, const std::vector<Choice>& choice
   std::vector<CompiledKernel> kernels;
   kernels.reserve(choices.size());
   for (const Choice& choice : choices) kernels.push_back({choice.candidate, choice.symbol, choice.object});
-  return {imported.plan, kernels, program_options(*imported.setup), relatives};
+  const bool unrolls = imported.setup->machine.gpu && !imported.plan->loops.empty();
+  // Launches on a device have fixed addresses. Plans have loops until here, as those of other sizes are then alike.
+  return {unrolls ? std::make_shared<const Plan>(unrolled(*imported.plan)) : imported.plan, kernels,
+          program_options(*imported.setup), relatives};
 }
 
 std::vector<Tensor> zero_inputs(const Plan& plan) {

@@ -76,13 +76,18 @@ void for_each_launch(const Plan& plan, const std::function<void(std::size_t, std
   for (; next < plan.launches.size(); ++next) visit(next, 0);
 }
 
-Plan unrolled(const Plan& plan) {
-  if (plan.loops.empty()) return plan;
+void check_unrolls(const Plan& plan) {
+  if (plan.loops.empty()) return;
   std::int64_t count = 0;
   for (const std::int64_t launches : launch_counts(plan)) count += launches;
   if (count > most_launches)
     throw UnsupportedError("the loops of '{}' make {} launches; {} are supported here", plan.name, count,
                            most_launches);
+}
+
+Plan unrolled(const Plan& plan) {
+  if (plan.loops.empty()) return plan;
+  check_unrolls(plan);
   Plan result = plan;
   result.loops.clear();
   result.launches.clear();

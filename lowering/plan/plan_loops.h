@@ -21,8 +21,10 @@ namespace sylvite {
 /// Calls visit(launch, trip) in the order of a run; the trip is 0 outside loops.
 void for_each_launch(const Plan& plan, const std::function<void(std::size_t, std::int64_t)>& visit);
 
+/// Throws UnsupportedError where a run makes more than 30,000 launches, of which `unrolled` makes no plan.
+void check_unrolls(const Plan& plan);
 /// The same plan without loops: each trip has launches of its own, and no buffer moves. For what needs fixed
-/// addresses. Throws UnsupportedError for more than 30,000 launches.
+/// addresses. Throws as check_unrolls does.
 [[nodiscard]] Plan unrolled(const Plan& plan);
 
 }  // namespace sylvite
