@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -54,11 +55,31 @@ bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
          has_open_lines(first, second);
 }
 
+/// Extents of two bodies, for each other.
+using ExtentPairs = std::set<std::pair<std::int64_t, std::int64_t>>;
+
+/// Those of what nodes make, where the bodies differ.
+ExtentPairs made_extents(const Graph& first, const Graph& second) {
+  ExtentPairs pairs;
+  const std::size_t count = std::min(first.values().size(), second.values().size());
+  for (std::size_t id = 0; id < count; ++id) {
+    if (first.values()[id].producer == no_node) continue;
+    const Dims one = first.values()[id].type.dims(), other = second.values()[id].type.dims();
+    for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
+      if (one[i] != other[i]) pairs.emplace(one[i], other[i]);
+  }
+  return pairs;
+}
+
 /// Gives each pair of extents that differ one symbol.
 class Generalizer {
  public:
-  Generalizer(Sharing sharing, KernelClass kind, bool has_tiles, std::int64_t fewest)
-      : sharing_(sharing), kind_(kind), has_tiles_(has_tiles), fewest_(fewest) {}
+  Generalizer(Sharing sharing, const Kernel& first, const Kernel& second, std::int64_t fewest)
+      : sharing_(sharing),
+        kind_(first.kind),
+        has_tiles_(has_tiles_of_pixels(first, second)),
+        fewest_(fewest),
+        made_(made_extents(first.body, second.body)) {}
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
@@ -85,11 +106,13 @@ class Generalizer {
     const bool needs_two = sharing_ == Sharing::of_first && !is_walked(kind_, axis);
     if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
     if (is_around) return SizeClass{0, INT64_MAX};
-    if (sharing_ == Sharing::on_device && takes_any_extent(kind_) && std::min(a, b) >= 2)
+    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
+    // What windows reach beyond their results is read from wherever it lies.
+    const bool is_only_read = kind_ == KernelClass::convolution && is_of_image && !made_.contains({a, b});
+    if (sharing_ == Sharing::on_device && (takes_any_extent(kind_) || is_only_read) && std::min(a, b) >= 2)
       return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::on_device)
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
-    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
     if (is_of_image && !has_tiles_ && std::min(a, b) >= 2) return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::of_first) return class_of(kind_, axis, a);
     // Tiles that fit the least image fit all that are larger.
@@ -103,6 +126,7 @@ class Generalizer {
   KernelClass kind_;
   bool has_tiles_;
   std::int64_t fewest_;
+  ExtentPairs made_;  ///< by nodes, not inputs alone
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;
 };
@@ -269,7 +293,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
   if (first.input_is_weight != second.input_is_weight ||
       first.body.inputs.size() != second.body.inputs.size() || have_other_weights(first, second))
     return std::nullopt;
-  Generalizer generalizer(sharing, first.kind, has_tiles_of_pixels(first, second), fewest);
+  Generalizer generalizer(sharing, first, second, fewest);
   std::optional<Graph> body = join_bodies({&first.body, &second.body}, [&](const Dims& extents, Axis axis) {
     return generalizer.join(extents[0], extents[1], axis);
   });
