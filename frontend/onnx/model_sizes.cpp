@@ -308,7 +308,7 @@ Sizes first_sizes(const ModelSizes& sizes) {
 namespace {
 
 /// Others between the same powers of two: networks halve images again and again, and what comes of these has like sizes, too.
-/// Those that can be halved as often come first. Half of them, where the range has no others, and they are not small.
+/// Those that can be halved as often, and no more often, come first. Half of them, where the range has no others, and they are not small.
 std::vector<std::int64_t> like_sizes(std::int64_t size, const SizeRange& range) {
   constexpr std::int64_t deepest = 32;
   constexpr std::size_t enough = 8;
@@ -318,11 +318,15 @@ std::vector<std::int64_t> like_sizes(std::int64_t size, const SizeRange& range) 
   // Half as many where all are few.
   const std::int64_t fewest = size < small ? std::max<std::int64_t>(size / 2, 2) : size / 2 + 1;
   for (; sizes.empty() && (least >= small || least >= fewest); least /= 2) {
-    std::int64_t step = std::min(std::gcd(size, deepest), std::max<std::int64_t>(least / 2, 1));
-    for (; step > 0; step /= 2)
-      for (std::int64_t each = least; each < 2 * least && sizes.size() < enough; each += step)
+    const auto add = [&](std::int64_t first, std::int64_t step) {
+      for (std::int64_t each = first; each < 2 * least && sizes.size() < enough; each += step)
         if (each != size && range.contains(each) && std::ranges::find(sizes, each) == sizes.end())
           sizes.push_back(each);
+    };
+    const std::int64_t halved = std::gcd(size, deepest);
+    if (halved < deepest) add(least + halved, 2 * halved);
+    for (std::int64_t step = std::min(halved, std::max<std::int64_t>(least / 2, 1)); step > 0; step /= 2)
+      add(least, step);
   }
   return sizes;
 }
