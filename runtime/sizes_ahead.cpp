@@ -16,8 +16,9 @@ namespace {
 constexpr std::int64_t whole_tile = 16;
 constexpr std::int64_t deepest = 32 * whole_tile;  // what layers halve five times fills a tile from there on
 
+/// Not much beyond the least, as models may have tables that grow.
 std::int64_t greatest_of(const SizeRange& range) {
-  return std::min(range.high, std::max(deepest, 2 * range.low)) / range.multiple * range.multiple;
+  return std::min(range.high, std::max(deepest, 8 * range.low)) / range.multiple * range.multiple;
 }
 
 /// The least of a range and the beginnings of classes in it, in order.

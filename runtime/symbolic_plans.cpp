@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <utility>
 
 #include "base/rounding.h"
@@ -17,12 +18,20 @@ int alignment_of(std::int64_t size) {
   return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
 }
 
-/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them.
+constexpr std::size_t traits_of_size = 3;
+
+/// The first of equal sizes; that itself where there are none before it.
+std::size_t first_equal(const Sizes& sizes, std::size_t number) {
+  return static_cast<std::size_t>(std::ranges::find(sizes, sizes[number]) - sizes.begin());
+}
+
+/// What passes decide by: how large sizes are, in all and each, how often 2 divides them, and which are equal.
 std::vector<double> traits(const Sizes& sizes) {
   std::vector<double> all = {product_of(sizes)};
-  for (const std::int64_t size : sizes) {
-    all.push_back(static_cast<double>(size));
-    all.push_back(alignment_of(size));
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    all.push_back(static_cast<double>(sizes[i]));
+    all.push_back(alignment_of(sizes[i]));
+    all.push_back(static_cast<double>(first_equal(sizes, i)));
   }
   return all;
 }
@@ -69,9 +78,7 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
   group.widen(sizes);
   if (is_told) return;
   group.samples.push_back(std::move(sample));
-  std::optional<SymbolicPlan> joined = SymbolicPlan::of(names_, group.samples);
-  group.plan = joined ? std::make_shared<const SymbolicPlan>(*std::move(joined)) : nullptr;
-  group.matched_with = -1;
+  group.join(names_);
 }
 
 std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
@@ -95,8 +102,29 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
   return std::nullopt;
 }
 
-void SymbolicPlans::Group::match(const std::vector<FitSymbol>& symbols, const KernelMenu& menu,
-                                 const Machine& machine) {
+std::optional<std::size_t> SymbolicPlans::Group::always_equal(std::size_t number) const {
+  const Interval& first = span.at(traits_of_size * number + 3);
+  if (first.low != first.high || first.low == static_cast<double>(number)) return std::nullopt;
+  return static_cast<std::size_t>(first.low);
+}
+
+void SymbolicPlans::Group::join(const std::vector<FitSymbol>& given) {
+  symbols = given;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (const auto first = always_equal(i)) symbols[i].equal = first;
+  std::optional<SymbolicPlan> joined = SymbolicPlan::of(symbols, samples);
+  if (!joined) {  // what passes do where sizes are even often makes halves of them
+    for (std::size_t i = 0; i < given.size(); ++i) {
+      const double alignment = span.at(traits_of_size * i + 2).low;
+      symbols[i].multiple = std::lcm(given[i].multiple, std::int64_t{1} << static_cast<int>(alignment));
+    }
+    joined = SymbolicPlan::of(symbols, samples);
+  }
+  plan = joined ? std::make_shared<const SymbolicPlan>(*std::move(joined)) : nullptr;
+  matched_with = -1;
+}
+
+void SymbolicPlans::Group::match(const KernelMenu& menu, const Machine& machine) {
   if (matched_with == menu.generation()) return;
   matched = MatchedKernels::of(symbols, *plan, samples, menu, machine);
   matched_with = menu.generation();
@@ -117,6 +145,10 @@ bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
 }
 
 bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
+  for (std::size_t i = 0; i < symbols.size(); ++i) {
+    const bool is_equal = !symbols[i].equal || sample.sizes[i] == sample.sizes[*symbols[i].equal];
+    if (!is_equal || sample.sizes[i] % symbols[i].multiple != 0) return false;
+  }
   const std::optional<Plan> told = plan ? plan->at(sample.sizes, true) : std::nullopt;
   const auto type_of = [](const Buffer& buffer) -> const TensorType& { return buffer.type; };
   return told && difference_of(*told, *sample.plan).empty() &&
@@ -163,7 +195,7 @@ std::shared_ptr<const Plan> SymbolicPlans::open_at(const Sizes& sizes, bool reus
                                                    const Machine& machine) {
   Group* const group = group_at(sizes);
   if (group == nullptr) return nullptr;
-  group->match(names_, menu, machine);
+  group->match(menu, machine);
   bool asks_menu = !group->matched;
   std::shared_ptr<const Plan> plan;
   if (!asks_menu) {

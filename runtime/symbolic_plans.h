@@ -55,15 +55,20 @@ class SymbolicPlans {
     std::string decisions;
     std::vector<PlanSample> samples;
     std::shared_ptr<const SymbolicPlan> plan;
+    std::vector<FitSymbol> symbols;  ///< of the plan's expressions, which hold at multiples of theirs
     std::optional<MatchedKernels> matched;
     std::int64_t matched_with = -1;  ///< KernelMenu::generation
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
     void widen(const Sizes& sizes);
+    /// The symbol of which this one has the size at all sizes of this structure.
+    [[nodiscard]] std::optional<std::size_t> always_equal(std::size_t number) const;
+    /// The plan is what the samples have in common. `given`: the model's symbols.
+    void join(const std::vector<FitSymbol>& given);
     [[nodiscard]] bool is_between(const Sizes& sizes) const;
     /// Is this what its plan says?
     [[nodiscard]] bool tells(const PlanSample& sample) const;
-    void match(const std::vector<FitSymbol>& symbols, const KernelMenu& menu, const Machine& machine);
+    void match(const KernelMenu& menu, const Machine& machine);
   };
   /// The one that tells the plan at these sizes; nullptr where none does.
   [[nodiscard]] Group* group_at(const Sizes& sizes);

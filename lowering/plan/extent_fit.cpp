@@ -99,7 +99,7 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     std::set<std::int64_t> different;
     for (const Dims& point : points) different.insert(point[i]);
-    if (different.size() < 2) continue;
+    if (different.size() < 2 || symbols[i].equal) continue;
     symbols_.push_back(symbols[i]);
     degrees_.push_back(static_cast<int>(different.size()) - 1);
     for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);

@@ -16,6 +16,8 @@ namespace sylvite {
 struct FitSymbol {
   std::string name;
   std::int64_t multiple = 1;
+  std::optional<std::size_t>
+      equal{};  ///< number of an earlier one that is always of the same size: expressions name that
 };
 
 /// Thread safety: one thread at a time.

@@ -77,6 +77,40 @@ TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
 }
 
 /// As lowering gives them one weight there.
+/// A plan over half of the length, as where pairs of columns become channels.
+std::shared_ptr<const Plan> halved_at(const Sizes& sizes) {
+  return plan_at({sizes[0], sizes[1] / 2});
+}
+
+TEST(SymbolicPlans, TellsOfHalvesWhereSizesAreEven) {
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 18}, {8, 510}, {3, 102}, {2, 510}, {5, 42}})
+    plans.learn(sizes, halved_at(sizes));
+  EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "too few";
+  plans.learn({7, 334}, halved_at({7, 334}));
+  const auto found = plans.at({4, 78}, true);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(plan_text(*found), plan_text(*halved_at({4, 78})));
+  EXPECT_EQ(plans.at({4, 77}, true), nullptr);
+  plans.learn({4, 79}, halved_at({4, 79}));
+  EXPECT_EQ(plans.at({4, 77}, true), nullptr) << "half of an odd number is no half";
+  EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "nor is it known any more";
+}
+
+/// Where two sizes are equal, as of square images, one tells the other.
+TEST(SymbolicPlans, TellsOfEqualSizes) {
+  SymbolicPlans plans(model());
+  for (const std::int64_t size : {2, 3, 4, 5, 7}) plans.learn({size, size}, plan_at({size, size}));
+  const auto found = plans.at({6, 6}, true);
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(plan_text(*found), plan_text(*plan_at({6, 6})));
+  EXPECT_EQ(plans.at({6, 7}, true), nullptr) << "these were never equal";
+  plans.learn({3, 6}, plan_at({3, 6}));
+  const auto of_two = plans.at({4, 6}, true);
+  ASSERT_NE(of_two, nullptr);
+  EXPECT_EQ(plan_text(*of_two), plan_text(*plan_at({4, 6})));
+}
+
 TEST(SymbolicPlans, TablesMayBeEqualAtSomeSizes) {
   const auto gathering = [](const Sizes& sizes) {
     Graph graph;

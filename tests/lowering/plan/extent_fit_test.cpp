@@ -58,6 +58,13 @@ TEST(ExtentFit, SizesCountInTheirMultiples) {
             "2*floor(width/32)+1");
 }
 
+TEST(ExtentFit, EqualSizesAreOne) {
+  const std::vector<FitSymbol> square = {{"batch"}, {"lines"}, {"columns", 1, 1}};
+  const std::vector<Dims> points = {{2, 16, 16},   {15, 512, 512}, {3, 40, 40},
+                                    {8, 512, 512}, {5, 77, 77},    {4, 100, 100}};
+  EXPECT_EQ(found(square, points, [](const Dims& at) { return at[0] * at[2]; }), "batch*lines");
+}
+
 /// Lines and columns behind two windows that step by two, which are suggested as type rules give them.
 TEST(ExtentFit, WhatIsSuggestedIsPartOfOthers) {
   const std::vector<FitSymbol> image = {{"lines", 1}, {"columns", 1}};
