@@ -50,7 +50,8 @@ int role_of(const CudaMatmulProblem& problem, const MatmulOperand& operand) {
 
 /// In any run.
 bool y_is_even(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice) {
-  return sides_of(problem, choice.swapped).y_extent % 2 == 0 && !(choice.swapped && problem.is_open);
+  const bool is_open = choice.swapped ? problem.is_open : problem.n_is_open;
+  return sides_of(problem, choice.swapped).y_extent % 2 == 0 && !is_open;
 }
 
 std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
@@ -135,7 +136,7 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
   text += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
           epilogue_text(problem, terms,
                         {"", product_extents(problem, choice.swapped), threads_of_consumer,
-                         y_is_even(problem, choice)});
+                         y_is_even(problem, choice), row_extent(problem, choice.swapped)});
   for (const std::string_view part :
        {embedded::cuda_matmul_tiles, problem.exact ? embedded::cuda_matmul_exact : embedded::cuda_matmul_once,
         embedded::cuda_matmul_results, embedded::cuda_matmul})

@@ -18,7 +18,15 @@ std::string batch_text(const PointwiseOperand& operand) {
   return operand.period == 0 ? number : fmt::format("({} % {})", number, operand.period);
 }
 
-std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threads) {
+/// The number, or what it is in any run where `how` has an open row of the result as long.
+std::string stride_text(std::int64_t stride, const EpilogueText& how) {
+  if (how.row.is_open && stride == how.row.value) return fmt::format("(long long)extents.{}", how.row.name);
+  if (how.row.is_open && stride == how.extents[0].value * how.extents[1].value)
+    return "(long long)extents.x * extents.y";
+  return fmt::format("{}ll", stride);
+}
+
+std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, const EpilogueText& how) {
   std::string text =
       "DEVICE void stage_vectors(float* to, const Arguments& a, int batch, int x, int y, int thread) {\n"
       "  const Extents extents = extents_of(a);\n";
@@ -28,34 +36,36 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, int threa
     const char* limit = term.x != 0 ? "extents.x" : term.y != 0 ? "extents.y" : "1";
     text += fmt::format(
         "  for (int i = thread; i < {}; i += {})\n"
-        "    to[{} + i] = {} + i < {} ? to_float({}[{}ll * {} + {}ll * ({} + i)]) : 0.f;\n",
-        term.extent, threads, term.offset, corner, limit, term.operand->first("a." + term.operand->name),
-        term.batch, batch_text(*term.operand), term.x != 0 ? term.x : term.y, corner);
+        "    to[{} + i] = {} + i < {} ? to_float({}[{} * {} + {} * ({} + i)]) : 0.f;\n",
+        term.extent, how.threads, term.offset, corner, limit, term.operand->first("a." + term.operand->name),
+        stride_text(term.batch, how), batch_text(*term.operand),
+        stride_text(term.x != 0 ? term.x : term.y, how), corner);
   }
   return text + "}\n";
 }
 
 /// A pair of neighbours along y, as stored.
-std::string load_text(const EpilogueTerm& term, bool y_is_even) {
+std::string load_text(const EpilogueTerm& term, const EpilogueText& how) {
   const std::string& name = term.operand->name;
-  const std::string at =
-      fmt::format("{} + ({}ll * {} + {}ll * x + {}ll * y)", term.operand->first("a." + name), term.batch,
-                  batch_text(*term.operand), term.x, term.y);
+  const std::string at = fmt::format("{} + ({} * {} + {} * x + {} * y)", term.operand->first("a." + name),
+                                     stride_text(term.batch, how), batch_text(*term.operand),
+                                     stride_text(term.x, how), stride_text(term.y, how));
+  const bool y_is_even = how.y_is_even;
   const bool aligned =
       y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0 && term.operand->offset % 2 == 0;
   if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
   return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < extents.y ? {2} : 0));\n", name, at,
-                     term.y);
+                     stride_text(term.y, how));
 }
 
-std::string loads_text(const std::vector<EpilogueTerm>& terms, bool y_is_even) {
+std::string loads_text(const std::vector<EpilogueTerm>& terms, const EpilogueText& how) {
   std::string members, loads, bits, floats, beside;
   for (const EpilogueTerm& term : terms) {
     if (term.is_vector()) continue;
     members += fmt::format("  Pair<{}> {};\n", dtype_name(term.operand->dtype), term.operand->name);
     const bool is_wide = term.operand->dtype == DType::f32;
     if (term.box == EpilogueBox::none) {
-      loads += load_text(term, y_is_even);
+      loads += load_text(term, how);
       continue;
     }
     (term.box == EpilogueBox::beside ? beside
@@ -114,8 +124,12 @@ std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem, const
   return terms;
 }
 
+CudaExtent row_extent(const CudaMatmulProblem& problem, bool swapped) {
+  return {swapped ? "x" : "y", problem.n, problem.n_is_open};
+}
+
 std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped) {
-  const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open}, n{swapped ? "x" : "y", problem.n};
+  const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open}, n = row_extent(problem, swapped);
   const CudaMatmulProblem::Windows w = problem.windows.value_or(CudaMatmulProblem::Windows{});
   return {swapped ? n : m,
           swapped ? m : n,
@@ -138,8 +152,8 @@ int vector_floats_of(const std::vector<EpilogueTerm>& terms) {
 
 std::string epilogue_text(const CudaMatmulProblem& problem, const std::vector<EpilogueTerm>& terms,
                           const EpilogueText& how) {
-  return arguments_text(terms, how) + problem.epilogue.function + stage_vectors_text(terms, how.threads) +
-         loads_text(terms, how.y_is_even) + finish_text(terms);
+  return arguments_text(terms, how) + problem.epilogue.function + stage_vectors_text(terms, how) +
+         loads_text(terms, how) + finish_text(terms);
 }
 
 }  // namespace sylvite

@@ -32,6 +32,8 @@ struct EpilogueTile {
 };
 [[nodiscard]] std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem,
                                                        const EpilogueTile& tile);
+/// How long a row of the result is.
+[[nodiscard]] CudaExtent row_extent(const CudaMatmulProblem& problem, bool swapped);
 /// The extents of a product as its text has them: x and y as the kernel sees them, the batch, and lines and columns of the
 /// images that a convolution makes.
 [[nodiscard]] std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped);
@@ -45,6 +47,7 @@ struct EpilogueText {
   std::vector<CudaExtent> extents;  ///< those of product_extents
   int threads = 0;                  ///< that stage vectors together
   bool y_is_even = false;           ///< so that pairs lie aligned
+  CudaExtent row;                   ///< that of row_extent
 };
 /// struct Arguments, Extents, and the functions stage_vectors, load_operands, set_residual, set_beside and finish.
 [[nodiscard]] std::string epilogue_text(const CudaMatmulProblem& problem,

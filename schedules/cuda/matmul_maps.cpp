@@ -145,6 +145,8 @@ std::string refuse_tensor_maps(const CudaMatmulProblem& problem) {
   if (problem.groups > 1 && problem.n * out_bytes(problem) % row_unit_bytes != 0)
     return "results of its groups begin beside boundaries of 16 bytes";
   if (problem.windows && problem.part == 0) return refusal;
+  if (problem.n_is_open && !problem.b.depth_fast)
+    return "runs say how far rows of its right operand lie apart";
   if (refusal.empty()) refusal = refuse_matrix(problem.a, "left", bytes);
   return refusal.empty() && !problem.windows ? refuse_matrix(problem.b, "right", bytes) : refusal;
 }

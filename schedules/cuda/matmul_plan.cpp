@@ -14,8 +14,9 @@ constexpr std::int64_t most_beside = 2;  // bytes of an element
 constexpr std::int64_t map_unit = 16;    // bytes, of the pitches of tensor maps
 constexpr int swizzled_bytes = 1024;     // where the pattern of boxes begins again
 
+/// In any run.
 bool stores_boxes(const CudaMatmulProblem& problem) {
-  return problem.n * out_bytes(problem) % map_unit == 0;
+  return !problem.n_is_open && problem.n * out_bytes(problem) % map_unit == 0;
 }
 
 /// Rows that begin anywhere pass through shared memory, if tensor memory access cannot store them.

@@ -200,6 +200,7 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
   if (body.type(body.outputs[0]).dims() != dims) return refuse("its epilogue changes the shape");
   CudaMatmulProblem& problem = reading.problem;
   problem.is_open = kernel.open != nullptr;
+  problem.n_is_open = problem.is_open && !kernel.open->type(kernel.open->outputs[0]).shape.back().is_known();
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.batch = count(leading(dims));
   problem.m = dims[dims.size() - 2];

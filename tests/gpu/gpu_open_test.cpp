@@ -72,6 +72,18 @@ Graph folds_and_turns(std::int64_t batch, std::int64_t rows) {
   return graph;
 }
 
+/// Scores of pairs of rows beside a bias, and what the rows give where they lie as columns.
+Graph pairs_of_rows(std::int64_t batch, std::int64_t rows) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {batch, rows, 64}));
+  const ValueId bias = graph.add_input("bias", make_type(DType::f32, {batch, rows, rows}));
+  const ValueId turned = graph.add(Op::transpose, {x}, {{"perm", Dims{0, 2, 1}}});
+  const ValueId filter = graph.add_constant(sample_tensor(DType::f32, {40, 64}, 3), "filter");
+  graph.outputs = {graph.add(Op::add, {graph.add(Op::matmul, {x, turned}), bias}),
+                   graph.add(Op::relu, {graph.add(Op::matmul, {filter, turned})})};
+  return graph;
+}
+
 class GpuOpen : public GpuTest {
  protected:
   /// One set of kernels for all the sizes; how many were compiled for the last.
@@ -117,6 +129,10 @@ TEST_F(GpuOpen, AnEncoderInF32) {
 
 TEST_F(GpuOpen, FoldsAndTurnsOfAnyRows) {
   EXPECT_EQ(run_at_sizes(folds_and_turns, "f32", 1e-5), 0);
+}
+
+TEST_F(GpuOpen, ProductsWithColumnsOfARun) {
+  EXPECT_EQ(run_at_sizes(pairs_of_rows, "bf16", 0.1), 0);
 }
 
 /// Enough of them that most plans follow from others: programs of one structure differ in their launches.

@@ -41,6 +41,15 @@ Kernel linear_of_many(std::int64_t batch) {
                   " %v: bf16[{0},50,64] = matmul(%a, %b) return %v }}",
                   batch));
 }
+/// Of queries with so many keys, in the result's rows.
+Kernel scores(std::int64_t keys) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[4,64,64], %b: bf16[4,{0},64], %m: bf16[4,64,{0}], %n: bf16[4,1,{0}]) {{"
+                  " %t: bf16[4,64,{0}] = transpose(%b) {{perm=[0,2,1]}}"
+                  " %v: bf16[4,64,{0}] = matmul(%a, %t) %s: bf16[4,64,{0}] = add(%v, %m)"
+                  " %r: bf16[4,64,{0}] = add(%s, %n) return %r }}",
+                  keys));
+}
 Kernel linear_in_f32(std::int64_t rows) {
   return matmul_kernel({.m = rows, .n = 70, .element = DType::f32, .out = DType::f32, .epilogue = "relu"});
 }
@@ -143,6 +152,7 @@ constexpr Case cases[] = {
     {"residual", linear_with_residual, 136, 257, 500, "cuda_matmul"},
     {"narrow rows", linear_of_narrow_rows, 200, 130, 500, "cuda_matmul"},
     {"batches", linear_of_many, 4, 7, 2, "cuda_matmul"},
+    {"columns", scores, 133, 251, 501, "cuda_matmul"},
     {"f32", linear_in_f32, 200, 130, 501, "cuda_matmul"},
     {"convolution", convolution, 40, 50, 100, "cuda_conv"},
     {"narrow convolution", narrow_convolution, 40, 50, 100, "cuda_warps_conv"},
@@ -302,6 +312,17 @@ TEST(CudaOpen, FewKeysAreOneBlock) {
   EXPECT_EQ(default_candidate(few, hopper()).form.at("whole_keys"), 1);
   EXPECT_EQ(default_candidate(few, hopper()).form.at("block"), 128);
   EXPECT_EQ(default_candidate(many, hopper()).form.at("whole_keys"), 0);
+}
+
+/// Launches are made for what a convolution makes: 128 pixels and 129 are of two classes, whatever is read around them.
+TEST(CudaOpen, WindowsReadAnyExtents) {
+  const auto image = [](std::int64_t lines, std::int64_t columns) {
+    return conv_kernel({.lines = lines, .columns = columns, .pads = {0, 0, 0, 0}});
+  };
+  const std::optional<Kernel> open = generalize(image(102, 92), image(112, 122), Sharing::on_device);
+  ASSERT_TRUE(open);
+  EXPECT_TRUE(as_case(*open, image(130, 130)));
+  EXPECT_FALSE(as_case(*open, image(131, 130)));
 }
 
 TEST(CudaOpen, ClassesOfExtents) {
