@@ -110,6 +110,10 @@ Expr last_extent(const AlgorithmBuilder& builder, ValueId id) {
   return builder.extent(builder.type(id).shape.back());
 }
 
+Expr row_count(const AlgorithmBuilder& builder, ValueId id) {
+  return builder.extent(*(builder.type(id).shape.rbegin() + 1));
+}
+
 Func define_panels(AlgorithmBuilder& builder, const MatmulProblem& problem) {
   const std::vector<Var> batch = batch_vars(builder, problem);
   const Var u("u");
@@ -211,8 +215,11 @@ Algorithm build_matmul(const Kernel& kernel, const Form& form, bool weight) {
   const RowQuantization row = is_quantized ? define_row_quantization(builder, problem) : RowQuantization();
   Func left = builder.stage(name + "_a");
   const Var number("s");
+  // Slices of a run's rows are made for whole tiles: the last row stands for those behind it.
+  const Expr row_of_a =
+      slab > 0 && problem.has_open_m ? Halide::min(d1, row_count(builder, problem.anchor) - 1) : Expr(d1);
   const Expr element =
-      operand(builder, problem.a, batch, d1, slab == 0 ? Expr(d0) : number * to_int(slab) + d0);
+      operand(builder, problem.a, batch, row_of_a, slab == 0 ? Expr(d0) : number * to_int(slab) + d0);
   left(joined(slab == 0 ? std::vector<Var>{d0, d1} : std::vector<Var>{d0, d1, number}, batch)) =
       stored_left(element, problem, row);
   const FoldPlaces k = fold_places(builder, problem, slab, d1);

@@ -108,14 +108,15 @@ OwnOperand find_matrix(const Kernel& kernel, ValueId right) {
   return type.rank() == 2 && type.layout.channel_block == 0 ? weight : OwnOperand{};
 }
 
-bool has_open_columns(const Kernel& kernel, ValueId id) {
-  return kernel.open && !kernel.open->type(id).shape.back().is_known();
+/// `from_end`: 0 is the last dim.
+bool has_open_dim(const Kernel& kernel, ValueId id, int from_end) {
+  return kernel.open && !(kernel.open->type(id).shape.rbegin() + from_end)->is_known();
 }
 
 /// Panels of weights are packed before sizes are known, and depths that are multiplied in pairs must have whole ones.
 std::string open_refusal(const Kernel& kernel, const MatmulProblem& problem) {
   if (problem.pair() == 1 && problem.weight == no_value) return "";
-  const bool is_open = has_open_columns(kernel, problem.a) || has_open_columns(kernel, problem.anchor);
+  const bool is_open = has_open_dim(kernel, problem.a, 0) || has_open_dim(kernel, problem.anchor, 0);
   return is_open ? "its columns or the depth that it folds are open" : "";
 }
 
@@ -244,6 +245,7 @@ Reading<MatmulProblem> read_matmul(const Kernel& kernel) {
   if (std::string refusal = open_refusal(kernel, problem); !refusal.empty()) return {{}, refusal};
   problem.m = number_or_open(out[out.size() - 2]);
   problem.least_m = least_extent(kernel, problem.anchor, out.size() - 2);
+  problem.has_open_m = has_open_dim(kernel, problem.anchor, 1);
   problem.n = number_or_open(out.back());
   problem.least_n = least_extent(kernel, problem.anchor, out.size() - 1);
   problem.k = number_or_open(body.type(problem.a).shape.back());
@@ -294,6 +296,7 @@ Reading<BitsProblem> read_bits(const Kernel& kernel) {
   if (out.product() == 0) return {{}, "it is empty"};
   product.m = number_or_open(out[out.size() - 2]);
   product.least_m = least_extent(kernel, product.anchor, out.size() - 2);
+  product.has_open_m = has_open_dim(kernel, product.anchor, 1);
   product.n = out.back().known();
   product.least_n = product.n;
   product.k = body.type(product.a).shape.back().known();

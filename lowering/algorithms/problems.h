@@ -57,6 +57,7 @@ struct MatmulProblem {
   std::int64_t batch = 1;     ///< product of the leading output extents; may be open_extent
   std::int64_t m = 0;         ///< may be open_extent
   std::int64_t least_m = 0;   ///< in any run
+  bool has_open_m = false;    ///< runs say how many, whatever `m` is here
   std::int64_t n = 0;         ///< may be open_extent, as may be k
   std::int64_t least_n = 0;   ///< in any run
   std::int64_t k = 0;

@@ -16,7 +16,9 @@ MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   MatmulTiling tiling{};
   tiling.tile.rows = std::min(point.rows, problem.least_m);
   tiling.tile.panels = std::min(point.panels, least_panels(problem));
-  tiling.row_tiles = std::min(point.row_tiles, ceil_div(problem.m, tiling.tile.rows));
+  tiling.guards_rows = point.slab > 0 && problem.has_open_m;
+  const std::int64_t row_tiles = ceil_div(problem.m, tiling.tile.rows);
+  tiling.row_tiles = tiling.guards_rows ? point.row_tiles : std::min(point.row_tiles, row_tiles);
   tiling.panel_groups = std::min(point.panel_groups, ceil_div(panel_count(problem), tiling.tile.panels));
   tiling.rows_outer = point.rows_outer != 0;
   tiling.whole_tasks =
@@ -133,7 +135,8 @@ std::string write_output(ScheduleWriter& writer, const Kernel& kernel, const std
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.tile.rows);
   const char* tail = tiling.whole_tasks ? "ShiftInwards" : "GuardWithIf";
   writer.add("{}.split(g, gg, g, {}, TailStrategy::{});", out, tiling.panel_groups, tail);
-  writer.add("{}.split(t, tt, t, {}, TailStrategy::{});", out, tiling.row_tiles, tail);
+  writer.add("{}.split(t, tt, t, {}, TailStrategy::{});", out, tiling.row_tiles,
+             tiling.guards_rows ? "GuardWithIf" : tail);
   std::vector<std::string> tasks = {"tt", "gg"};
   if (tiling.rows_outer) std::swap(tasks[0], tasks[1]);
   // Bounds of sums that wait around a task's loops do not see through loops that are one.

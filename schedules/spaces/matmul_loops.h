@@ -38,6 +38,7 @@ struct MatmulTiling {
   std::int64_t row_tiles;     ///< tiles of rows in a task
   std::int64_t panel_groups;  ///< groups of panels in a task
   bool rows_outer;
+  bool guards_rows;  ///< a run says how many there are, which may be fewer than a whole task has
   bool whole_tasks;  ///< the last task does again what the one before has done, instead of less than others
 };
 [[nodiscard]] MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point);

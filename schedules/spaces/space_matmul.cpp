@@ -53,26 +53,33 @@ RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
 const std::vector<std::int64_t> slab_choices = {256, 192, 128};
 
 bool can_slice(const MatmulProblem& problem) {
-  return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed &&
-         problem.least_m == problem.m;
+  return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed;
 }
 
-/// Do the panels of a tile fill so much of the L2 that every tile of rows would fetch them from behind it?
-bool is_deep(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
-  return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / 4;
+/// Do the panels of a tile fill so much of the L2 that every tile of rows would fetch them from behind it? They leave room for few
+/// rows where they fill a quarter, and for none where they fill a half.
+bool is_deep(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
+             std::int64_t parts = 4) {
+  return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / parts;
 }
 
 /// Of more rows, a panel that the L1 fetches would send too many past the L2.
 constexpr std::int64_t most_sliced_rows = 256;
 constexpr std::int64_t most_sums = 1 << 15;  ///< on the stack of a thread
 
-/// Slices where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to
-/// share one.
-std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+/// Where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to share a slice.
+/// Where a run says how many there are, slices of deep panels cost the fewest as little as whole ones.
+bool pays_to_slice(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+  if (problem.has_open_m) return is_deep(problem, machine, tile);
+  if (problem.m < 2 * tile.rows) return false;
+  if (problem.m < 16 * tile.rows) return is_deep(problem, machine, tile, 2);
   const bool spares_l1 =
       panel_cycles(problem, machine, tile) > 0 && problem.batch * problem.m <= most_sliced_rows;
-  const bool pays = (spares_l1 || is_deep(problem, machine, tile)) && problem.m >= 16 * tile.rows;
-  if (!pays || !can_slice(problem)) return 0;
+  return spares_l1 || is_deep(problem, machine, tile);
+}
+
+std::int64_t sliced_steps(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+  if (!pays_to_slice(problem, machine, tile) || !can_slice(problem)) return 0;
   const auto slab = std::find_if(slab_choices.begin(), slab_choices.end(),
                                  [&](std::int64_t steps) { return problem.k % steps == 0; });
   return slab == slab_choices.end() ? 0 : *slab;
@@ -91,7 +98,8 @@ void set_slices(const MatmulProblem& problem, const Machine& machine, const Regi
   const std::int64_t groups = ceil_div(panel_count(problem), tile.panels);
   const std::int64_t rows = problem.m > most_sliced_rows ? rows_of_many : most_sliced_rows;
   point.slab = slab;
-  point.row_tiles = tiles_alike(ceil_div(problem.m, tile.rows), rows / tile.rows);
+  point.row_tiles = problem.has_open_m ? rows_of_many / tile.rows
+                                       : tiles_alike(ceil_div(problem.m, tile.rows), rows / tile.rows);
   const std::int64_t sums_of_group = point.row_tiles * tile.rows * tile.panels * panel_width;
   point.panel_groups = is_deep(problem, machine, tile) ? tiles_alike(groups, most_sums / sums_of_group) : 1;
   point.rows_outer = 0;
@@ -139,7 +147,8 @@ void write_slices(ScheduleWriter& writer, const std::string& fold, const std::st
   writer.add("{}.bound_extent(v, {}).vectorize(v);", fold, panel_width);
   if (tiling.panel_groups == 1) writer.add("{}.bound_extent(p, {});", fold, tiling.tile.panels);
   writer.add("{}.update(0).split(p, g, q, {}, TailStrategy::GuardWithIf);", fold, tiling.tile.panels);
-  writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::GuardWithIf);", fold, tiling.tile.rows);
+  writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::{});", fold, tiling.tile.rows,
+             tiling.guards_rows ? "RoundUp" : "GuardWithIf");
   writer.add("{}.update(0).reorder(v, q, i, r0, t, g, r1).vectorize(v).unroll(q).unroll(i);", fold);
   if (unroll_k > 1) writer.add("{}.update(0).unroll(r0, {});", fold, unroll_k);
 }

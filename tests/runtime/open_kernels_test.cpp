@@ -34,6 +34,15 @@ std::vector<OpenCase> open_cases() {
        "graph kernel(%in0: f32[s0,96], %in1: f32[96,80]) where {s0: 2..15@3} {\n"
        "  %v0: f32[s0,80] = matmul(%in0, %in1)\n  return %v0\n}\n",
        " in1", few},
+      {"matmul_of_deep_panels",
+       "graph kernel(%in0: f32[s0,12544], %in1: f32[12544,80], %in2: f32[80]) where {s0: 16..@40} {\n"
+       "  %v0: f32[s0,80] = matmul(%in0, %in1)\n  %v1: f32[s0,80] = add(%v0, %in2)\n"
+       "  %v2: f32[s0,80] = relu(%v1)\n  return %v2\n}\n",
+       " in1 in2", rows},
+      {"matmul_of_few_rows_and_deep_panels",
+       "graph kernel(%in0: f32[s0,12544], %in1: f32[12544,40]) where {s0: 2..15@3} {\n"
+       "  %v0: f32[s0,40] = matmul(%in0, %in1)\n  return %v0\n}\n",
+       " in1", few},
       {"matmul_of_batches",
        "graph kernel(%in0: f32[s0,s1,32], %in1: f32[s0,32,48]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,48] = matmul(%in0, %in1)\n  return %v0\n}\n",

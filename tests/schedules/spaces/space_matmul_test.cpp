@@ -170,7 +170,10 @@ TEST(MatmulPanels, SlicesDeepPanels) {
   EXPECT_EQ(slab(150, deep), 256);
   EXPECT_EQ(slab(4, deep), 0) << "too few rows share a slice";
   EXPECT_EQ(slab(1000, deep), 256);
+  EXPECT_EQ(slab(40, 3 * deep), 256);
   EXPECT_EQ(slab(150, 768), 0) << "the L2 holds a panel and more";
+  const Kernel few = dense_kernel({40, 3 * deep}, 3 * deep, 40);
+  expect_agrees(few, heuristic_candidate(space, few, machine), 1e-5);
   for (const std::int64_t columns : {40, 320, 330}) {
     const Kernel kernel = dense_kernel({300, deep}, deep, columns);
     expect_agrees(kernel, heuristic_candidate(space, kernel, machine), 1e-5);
