@@ -105,7 +105,12 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
     for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);
   }
   products_ = solve(terms_of_degree(1));
-  if (!is_determined()) return;
+  if (!is_determined()) {
+    drop_followers();
+    if (followers_.empty()) return;
+    products_ = solve(terms_of_degree(1));
+    if (!is_determined()) return;
+  }
   squares_ = solve(terms_of_degree(2));
   sizes_.resize(points.size());
   for (std::size_t j = 0; j < points.size(); ++j)
@@ -113,6 +118,33 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
   for (std::size_t i = 0; i < symbols_.size(); ++i) {
     factors_.push_back({over_multiple(symbols_[i]), {}});
     for (const Dims& point : points_) factors_.back().values.push_back(point[i]);
+  }
+}
+
+/// Sizes that are sums of multiples of those before them leave the terms, where many points say so.
+void ExtentFit::drop_followers() {
+  constexpr std::size_t least_points = 16;
+  if (points_.size() < least_points) return;
+  Powers terms = {std::vector<int>(symbols_.size(), 0)};
+  std::vector<std::size_t> dropped;
+  for (std::size_t i = 0; i < symbols_.size(); ++i) {
+    std::vector<std::int64_t> values;
+    values.reserve(points_.size());
+    for (const Dims& point : points_) values.push_back(point[i]);
+    if (std::optional<Extent> told = fit(solve(terms), values)) {
+      followers_.push_back({over_multiple(symbols_[i]), *std::move(told)});
+      follower_sizes_.push_back({followers_.back().size, std::move(values)});
+      dropped.push_back(i);
+    } else {
+      terms.push_back(terms[0]);
+      terms.back()[i] = 1;
+    }
+  }
+  for (auto i = dropped.rbegin(); i != dropped.rend(); ++i) {
+    const auto place = static_cast<std::ptrdiff_t>(*i);
+    symbols_.erase(symbols_.begin() + place);
+    degrees_.erase(degrees_.begin() + place);
+    for (Dims& point : points_) point.erase(point.begin() + place);
   }
 }
 
@@ -188,10 +220,18 @@ std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& a
 }
 
 std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
-  std::optional<Extent> found = fit(products_, values);
+  std::optional<Extent> found = line_along_follower(values);
+  if (!found) found = fit(products_, values);
   if (!found) found = fit(squares_, values);
   if (!found && factors_.size() > symbols_.size()) found = product_of(values, one(), 0, factors_of_product);
   return found;
+}
+
+/// In the size's own name: extents that are one size have one expression.
+std::optional<Extent> ExtentFit::line_along_follower(const std::vector<std::int64_t>& values) const {
+  for (const Factor& follower : follower_sizes_)
+    if (std::optional<Extent> found = line_of(values, one(), follower)) return found;
+  return std::nullopt;
 }
 
 /// `divisor` times a line along `along`, that has these values.
@@ -277,6 +317,11 @@ Extent ExtentFit::sum(const Basis& basis, const std::vector<std::int64_t>& coeff
     total += product;
   }
   return total;
+}
+
+bool hold_at(const std::vector<ExtentFit::Follower>& followers, const SymbolValues& sizes) {
+  return std::ranges::all_of(
+      followers, [&](const ExtentFit::Follower& each) { return each.size.at(sizes) == each.told.at(sizes); });
 }
 
 }  // namespace sylvite

@@ -30,6 +30,13 @@ class ExtentFit {
   ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points,
             std::size_t confirming = usual_confirming);
 
+  /// A size that the others tell at all points, as those of parts whose sum is given: what is found holds where that does.
+  struct Follower {
+    Extent size;
+    Extent told;
+  };
+  /// None where the points say what every product of sizes is without them.
+  [[nodiscard]] const std::vector<Follower>& followers() const { return followers_; }
   /// Do the points say what every product of sizes is, with those to spare that confirm it? If not, nothing is found.
   [[nodiscard]] bool is_determined() const { return !products_.rows.empty(); }
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
@@ -62,6 +69,8 @@ class ExtentFit {
     Extent expression;
     std::vector<std::int64_t> values;
   };
+  void drop_followers();
+  [[nodiscard]] std::optional<Extent> line_along_follower(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] Factor one() const { return {1, std::vector<std::int64_t>(points_.size(), 1)}; }
   [[nodiscard]] static std::optional<Extent> line_of(const std::vector<std::int64_t>& values,
@@ -77,7 +86,12 @@ class ExtentFit {
   Basis squares_;                    ///< degree two
   std::vector<SymbolValues> sizes_;  ///< the points by name
   std::vector<Factor> factors_;      ///< what was suggested, then the symbols
+  std::vector<Follower> followers_;
+  std::vector<Factor> follower_sizes_;  ///< the same, at the points
   std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;
 };
+
+/// Are the sizes that followed from others these still?
+[[nodiscard]] bool hold_at(const std::vector<ExtentFit::Follower>& followers, const SymbolValues& sizes);
 
 }  // namespace sylvite

@@ -99,6 +99,7 @@ class SymbolicPlan::Joiner {
     const auto fits = [&](const PlanSample& sample) { return is_alike(first, *sample.plan); };
     if (!fit_.is_determined() || !std::ranges::all_of(samples_, fits)) return std::nullopt;
     result_.plan_ = first;
+    result_.followers_ = fit_.followers();
     try {
       number_kernels();
       for (std::size_t i = 0; i < kernels_.size(); ++i) add_kernel(i);
@@ -259,7 +260,9 @@ class SymbolicPlan::Maker {
   Maker(const SymbolicPlan& symbolic, const Dims& sizes)
       : symbolic_(symbolic), values_(symbolic.named(sizes)) {}
 
-  [[nodiscard]] bool decides_alike() const { return symbolic_.decisions_.hold_at(values_); }
+  [[nodiscard]] bool decides_alike() const {
+    return hold_at(symbolic_.followers_, values_) && symbolic_.decisions_.hold_at(values_);
+  }
 
   [[nodiscard]] Plan make(bool reuse_memory, const KernelAt& kernel_at) {
     if (!decides_alike()) throw UnsupportedError("an import would decide otherwise at these sizes");

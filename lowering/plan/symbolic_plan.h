@@ -95,6 +95,7 @@ class SymbolicPlan {
   std::vector<Extent> trips_;  ///< per loop
   std::vector<SymbolicWeight> weights_;
   SizeDecisions decisions_;
+  std::vector<ExtentFit::Follower> followers_;
 };
 
 /// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common.

@@ -35,8 +35,8 @@ std::string structure_of(const CapturedPorts& ports) {
   return text;
 }
 
-std::optional<std::vector<Extent>> fit(const std::vector<FitSymbol>& symbols,
-                                       const std::map<Dims, std::vector<std::int64_t>>& numbers) {
+std::optional<FittedNumbers> fit(const std::vector<FitSymbol>& symbols,
+                                 const std::map<Dims, std::vector<std::int64_t>>& numbers) {
   std::vector<Dims> points;
   std::vector<Dims> at_points;
   for (const auto& [sizes, values] : numbers) {
@@ -44,7 +44,9 @@ std::optional<std::vector<Extent>> fit(const std::vector<FitSymbol>& symbols,
     at_points.push_back(values);
   }
   ExtentFit fit(symbols, points);
-  return fit.is_determined() ? fit.of_each(at_points) : std::nullopt;
+  if (!fit.is_determined()) return std::nullopt;
+  std::optional<std::vector<Extent>> found = fit.of_each(at_points);
+  return found ? std::optional(FittedNumbers{*std::move(found), fit.followers()}) : std::nullopt;
 }
 
 }  // namespace
@@ -71,8 +73,9 @@ std::optional<CapturedPorts> OpenPorts::at(const Dims& sizes) {
   if (!expressions_) return std::nullopt;
   SymbolValues values;
   for (std::size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].name] = sizes.at(i);
+  if (!hold_at(expressions_->followers, values)) return std::nullopt;
   CapturedPorts ports = first_;
-  auto next = expressions_->begin();
+  auto next = expressions_->numbers.begin();
   for_each_number(ports, [&](std::int64_t& number) { number = (next++)->at(values); });
   return ports;
 }

@@ -29,6 +29,12 @@ struct CapturedPorts {
   std::vector<TorchOutput> outputs;  ///< of the text
 };
 
+/// Numbers of ports as expressions of sizes.
+struct FittedNumbers {
+  std::vector<Extent> numbers;
+  std::vector<ExtentFit::Follower> followers;  ///< where these hold
+};
+
 /// Ports of one graph whose sizes are open, found by what imports at a few sizes made of them. Thread safety: one thread at a time.
 class OpenPorts {
  public:
@@ -47,7 +53,7 @@ class OpenPorts {
   CapturedPorts first_;
   std::string structure_;  ///< of all
   bool differ_ = false;
-  std::optional<std::vector<Extent>> expressions_;  ///< of the numbers, once they are looked for
+  std::optional<FittedNumbers> expressions_;  ///< once they are looked for
   bool is_fitted_ = false;
 };
 

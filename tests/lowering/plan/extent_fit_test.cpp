@@ -45,6 +45,21 @@ TEST(ExtentFit, SaysNothingWherePointsDoNotTell) {
   EXPECT_EQ(found(two, {{1, 16}, {1, 17}, {1, 40}, {1, 77}}, sum), "length+1") << "the batch is always 1";
 }
 
+/// As rows that a router deals out to three experts.
+TEST(ExtentFit, SizesWhoseSumIsGiven) {
+  const std::vector<FitSymbol> parts = {{"a", 1}, {"b", 1}, {"c", 1}};
+  std::vector<Dims> points;
+  for (std::int64_t i = 1; i <= 16; ++i) points.push_back({i, i * i % 23, 64 - i - i * i % 23});
+  EXPECT_EQ(found(parts, {points.begin(), points.end() - 1}, [](const Dims& at) { return at[0]; }), "none")
+      << "too few to believe it";
+  EXPECT_EQ(found(parts, points, [](const Dims& at) { return 8 * at[2]; }), "8*c");
+  EXPECT_EQ(found(parts, points, [](const Dims& at) { return at[0] * at[1]; }), "a*b");
+  const ExtentFit fit(parts, points);
+  ASSERT_EQ(fit.followers().size(), 1U);
+  EXPECT_TRUE(hold_at(fit.followers(), {{"a", 30}, {"b", 30}, {"c", 4}}));
+  EXPECT_FALSE(hold_at(fit.followers(), {{"a", 30}, {"b", 30}, {"c", 5}}));
+}
+
 TEST(ExtentFit, RefusesWhatIsNoPolynomial) {
   const std::vector<FitSymbol> one = {{"length", 1}};
   const std::vector<Dims> points = {{16}, {512}, {100}, {301}, {77}};
