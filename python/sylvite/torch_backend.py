@@ -42,6 +42,7 @@ from .torch_random import DECOMPOSITIONS as DRAWS
 from .torch_random import replace_draws, take_seeds, with_seeds
 from .torch_recurrent import keep_loops
 from .torch_rewrites import (
+    drop_asserts,
     make_numbers_tensors,
     open_borders,
     outputs_of,
@@ -53,7 +54,7 @@ from .torch_rewrites import (
 )
 from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
-from .torch_sizes import Unwritable, with_sizes, without_sizes
+from .torch_sizes import Unwritable, with_nothing, with_sizes, without_sizes
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import keep_saved, partition, resize_by_products
 from .torch_views import mark_remade
@@ -310,7 +311,7 @@ def _one_program(text: Text, device: str, kind: str, options: Options, fallback:
     program = make_program(text, device, options, fallback, Failure(options, record))
     record.add(text, program)
     _tell(record)
-    return with_sizes(program, text.symbols, text.computed)
+    return with_nothing(with_sizes(program, text.symbols, text.computed), text.symbols, fallback)
 
 
 def _compile(
@@ -332,9 +333,10 @@ def _compile(
         return _one_program(text, device, kind, options, with_strides(run_boxed(module), strides)), text
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
-        program = make_program(part_text, device, options, run_boxed(part), failed)
+        fallback = run_boxed(part)
+        program = make_program(part_text, device, options, fallback, failed)
         record.add(part_text, program)
-        return with_sizes(program, part_text.symbols, part_text.computed)
+        return with_nothing(with_sizes(program, part_text.symbols, part_text.computed), part_text.symbols, fallback)
 
     for node in refused:
         _compile_bodies(module, node, options)
@@ -386,6 +388,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
     def compile_graph(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[[list[Any]], Any]:
         if kind == "backward":
             keep_saved()
+            drop_asserts(module)
         if _is_trivial(module):
             return keep(run_boxed(module), None)
         strides = take_strides(module, inputs) if kind == "backward" else {}

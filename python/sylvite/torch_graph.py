@@ -23,6 +23,7 @@ from .torch_sizes import (
     expression_of,
     expression_text,
     hint_of,
+    is_of_data,
     number_of,
     size_text,
     sizes_text,
@@ -42,9 +43,27 @@ INNER_DTYPES = {**DTYPES, torch.complex64: "c64", torch.complex128: "c128"}
 # Kinds of nodes
 
 
+def data_symbols(node: Node) -> set[str]:
+    """Sizes of data that its type speaks of."""
+    value = node.meta.get("val")
+    parts = value if isinstance(value, (list, tuple)) else [value]
+    sizes = [size for part in parts for size in (part.shape if isinstance(part, torch.Tensor) else [part])]
+    found = (symbol for size in sizes if isinstance(size, torch.SymInt) for symbol in size.node.expr.free_symbols)
+    return {str(symbol) for symbol in found if is_of_data(symbol)}
+
+
+def tells_size(node: Node) -> bool:
+    """Does the operation find sizes out of data? Torch gives the same mask the same size again, without a word."""
+    if node.op != "call_function" or node.meta.get("unbacked_bindings"):
+        return node.op == "call_function"
+    is_dynamic = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in node.target.tags
+    return is_dynamic and bool(data_symbols(node).difference(*map(data_symbols, node.all_input_nodes)))
+
+
 def is_size(node: Node) -> bool:
     """A number that is known from sizes: an integer, or a truth about integers."""
-    return isinstance(node.meta.get("val"), (int, torch.SymInt, torch.SymBool)) and node.op == "call_function"
+    is_number = isinstance(node.meta.get("val"), (int, torch.SymInt, torch.SymBool)) and node.op == "call_function"
+    return is_number and not tells_size(node)
 
 
 def is_write(node: Node) -> bool:
@@ -211,6 +230,10 @@ def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
     with computed_sizes():
         for node in nodes:
             try:
+                if tells_size(node):
+                    raise Unwritable("a size that depends on data")
+                if node.target is torch.ops.aten._assert_scalar.default:
+                    raise Unwritable("a check of sizes")
                 node_text(node, device)
                 _ = bodies_text([node], device)
                 for used in node.all_input_nodes:
@@ -344,6 +367,8 @@ class Writer:
         hints = self._hints(symbols)
         hints.update({name: number_of(e, hints) for e, name in computed.names.items()})
         symbols += [(name, len(kinds) + i, -1) for i, name in enumerate(computed.names.values())]
+        if untold := computed.used - {name for name, _, _ in symbols}:
+            raise Unwritable(f"the size {min(untold)}, which no input tells")
         words = [*(f"%{name}: int" for name, _, _ in symbols), *given]
         lines.insert(0, f"torch forward({', '.join(words)}) {{")
         kinds += [("size", "")] * len(computed.names)

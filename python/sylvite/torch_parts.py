@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch.fx import Graph, GraphModule, Node
 
-from .torch_graph import Text, Writer, computes, device_of, is_size, is_write, leaves_device
+from .torch_graph import Text, Writer, computes, data_symbols, device_of, is_size, is_write, leaves_device, symbols_of
 from .torch_rewrites import Borders, open_borders, outputs_of, with_borders
 from .torch_runs import run_by_torch
-from .torch_sizes import Unwritable
+from .torch_sizes import Unwritable, is_of_data
 from .torch_views import is_remade, root_of, view_chain
 
 MakeProgram = Callable[[GraphModule, Text], Callable[[list[Any]], Any]]
@@ -35,7 +35,26 @@ def levels(nodes: Sequence[Node], refused: set[Node]) -> dict[Node, int]:
             level[node] = least  # computed again by whoever reads it
         else:
             level[node] = least + (least % 2 != (node in refused))
+    for node in reversed(nodes):
+        if level.get(node) == 0 and not any(used.op == "placeholder" or used in level for used in node.all_input_nodes):
+            level[node] = _first_reader(node, level)
     return level
+
+
+def _first_reader(node: Node, level: dict[Node, int]) -> int:
+    """The part of Sylvite's that reads, or is before what reads, a value that needs nothing: no other has to hand it on."""
+    first = min((level[user] for user in node.users if user in level), default=0)
+    return first - first % 2
+
+
+def _tellers(nodes: Sequence[Node], level: dict[Node, int]) -> dict[str, list[tuple[int, Node]]]:
+    """For each size of data the values that leave their parts and tell it, with those parts, the earliest first."""
+    found: dict[str, list[tuple[int, Node]]] = {}
+    for node in nodes:
+        if computes(node) and any(level.get(user) != level[node] for user in node.users):
+            for name, *_ in symbols_of([node]):
+                found.setdefault(name, []).append((level[node], node))
+    return {name: sorted(telling, key=lambda each: each[0]) for name, telling in found.items() if is_of_data(name)}
 
 
 def spread(refused: set[Node]) -> set[Node]:
@@ -140,11 +159,13 @@ class Splitter:
         self.find_refusals = find_refusals
         self.make_program = make_program
         self.why: dict[Node, str] = {}
+        self.tellers: dict[str, list[tuple[int, Node]]] = {}
 
     def split(self, refused: set[Node]) -> SplitGraph:
         refused = spread(refused)
         while True:
             level = levels(self.nodes, refused)
+            self.tellers = _tellers(self.nodes, level)
             parts = self._parts(level)
             more = self._more_refused(parts)
             if not more - refused:
@@ -164,11 +185,14 @@ class Splitter:
         inside = set(part)
         return [node for node in part if any(user not in inside for user in node.users)]
 
-    def _text(self, part: list[Node]) -> "Part":
+    def _text(self, level: int, part: list[Node]) -> "Part":
         results = [node for node in self._results(part) if isinstance(node.meta.get("val"), torch.Tensor)]
         copy, inputs = copy_part(self.module, part, results)
         # Numbers that the part's types speak of, and that none of its inputs tells.
-        for size in [n for n in self.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.SymInt)]:
+        told = {name for name, *_ in symbols_of(inputs)}
+        speaking = {symbol for node in (*part, *inputs) for symbol in data_symbols(node)}
+        telling = [node for symbol in sorted(speaking - told) for found, node in self.tellers.get(symbol, [])[:1] if found < level]
+        for size in [*(n for n in self.nodes if n.op == "placeholder" and isinstance(n.meta.get("val"), torch.SymInt)), *telling]:
             if size not in inputs:
                 inputs.append(size)
         _with_inputs(copy, inputs)
@@ -199,7 +223,7 @@ class Splitter:
                 self.why.update({node: "a number that other parts read" for node in numbers})
                 continue
             try:
-                text = self._text(part).text
+                text = self._text(level, part).text
             except Unwritable as reason:
                 more.update(part)
                 self.why.update({node: str(reason) for node in part[:1]})
@@ -222,7 +246,7 @@ class Splitter:
                 run: Callable[[list[Any]], Any] = run_by_torch(copy)
                 torch_parts += 1
             else:
-                made = self._text(part)
+                made = self._text(level, part)
                 takes, results = made.inputs, made.results
                 run = with_borders(self.make_program(made.module, made.text), made.borders)
             for node in results:

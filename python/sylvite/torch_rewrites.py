@@ -134,6 +134,13 @@ def _check_of(node: Node) -> tuple[Check, Node] | None:
     return Check(op, tuple(arguments[1:]), dict(node.kwargs)), arguments[0]
 
 
+def drop_asserts(module: GraphModule) -> None:
+    """Of a backward graph: its forward graph has looked at the sizes."""
+    for node in module.graph.find_nodes(op="call_function", target=aten._assert_scalar.default):
+        module.graph.erase_node(node)
+    module.recompile()
+
+
 def _erase(node: Node) -> None:
     """With what hands on that it was done."""
     for user in list(node.users):

@@ -11,11 +11,20 @@ from .torch_graph import dense_order
 aten = torch.ops.aten
 higher_order = torch.ops.higher_order
 
+
+def assert_scalar(holds: Any, message: str) -> None:
+    if not holds:
+        raise RuntimeError(message)
+
+
 #: Torch's own Python functions read their arguments in a third of the time that operations by name take.
 FACTORIES: dict[Any, Callable[..., Any]] = {
+    aten._assert_scalar.default: assert_scalar,
+    aten._local_scalar_dense.default: torch.Tensor.item,
     aten.arange.start_step: torch.arange,
     aten.empty.memory_format: torch.empty,
     aten.full.default: torch.full,
+    aten.nonzero.default: torch.nonzero,
 }
 
 
@@ -77,6 +86,31 @@ def _runs_while(node: Node) -> bool:
     return True
 
 
+def places_of(mask: torch.Tensor) -> torch.Tensor:
+    return torch.nonzero(mask).view(-1)
+
+
+def _mask_of(node: Node) -> Node | None:
+    """Of an operation that takes the rows where a mask holds."""
+    indices = node.args[1] if node.target is aten.index.Tensor and len(node.args) == 2 else ()
+    mask = indices[0] if isinstance(indices, (list, tuple)) and len(indices) == 1 else None
+    value = mask.meta.get("val") if isinstance(mask, Node) else None
+    return mask if isinstance(value, torch.Tensor) and value.dtype == torch.bool and value.dim() == 1 else None
+
+
+def _share_places(module: GraphModule) -> None:
+    """A mask that picks rows of several tensors is looked at once."""
+    places: dict[Node, Node] = {}
+    for node in module.graph.find_nodes(op="call_function", target=aten.index.Tensor):
+        mask = _mask_of(node)
+        if mask is None:
+            continue
+        if mask not in places:
+            with module.graph.inserting_before(node):
+                places[mask] = module.graph.call_function(places_of, (mask,))
+        node.target, node.args = torch.index_select, (node.args[0], 0, places[mask])
+
+
 #: By operation: whether a node becomes a call of a function of this file.
 CALLS: dict[Any, Callable[[Node], bool]] = {higher_order.while_loop: _runs_while}
 if hasattr(higher_order, "auto_functionalized_v2"):
@@ -85,6 +119,7 @@ if hasattr(higher_order, "auto_functionalized_v2"):
 
 def run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
     """A function of one list, which it empties."""
+    _share_places(module)
     for node in module.graph.nodes:
         if node.op != "call_function":
             continue

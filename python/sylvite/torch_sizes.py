@@ -20,6 +20,7 @@ class ComputedSizes:
     """Sizes that the text has no form for, but are known from its symbols: symbols of their own, with numbers from the caller."""
 
     names: dict[sympy.Expr, str] = dataclasses.field(default_factory=dict)
+    used: set[str] = dataclasses.field(default_factory=set)  #: symbols that the text has
 
     def name(self, e: sympy.Expr) -> str:
         return self.names.setdefault(e, f"of_sizes_{len(self.names)}")
@@ -57,11 +58,29 @@ def _divided(e: sympy.Expr, form: str) -> str:
     return form.format(f"({expression_text(argument)})", divisor)
 
 
+def is_of_data(symbol: Any) -> bool:
+    """Does the size depend on data? Torch has found out when a part takes it."""
+    return str(symbol).startswith("u")
+
+
+def _is_integer(symbol: sympy.Symbol) -> bool:
+    return str(symbol).startswith("s") or is_of_data(symbol)
+
+
 def _of_symbols(e: sympy.Expr) -> str:
     computed = _computed.get()
-    if computed is None or not all(str(symbol).startswith("s") for symbol in e.free_symbols):
+    if computed is None or not all(map(_is_integer, e.free_symbols)):
         raise Unwritable(f"the size {e}")
     return computed.name(e)
+
+
+def _symbol_text(symbol: sympy.Symbol) -> str:
+    if not _is_integer(symbol):
+        raise Unwritable(f"the size {symbol}")
+    computed = _computed.get()
+    if computed is not None:
+        computed.used.add(str(symbol))
+    return str(symbol)
 
 
 def expression_text(e: sympy.Expr) -> str:
@@ -69,9 +88,7 @@ def expression_text(e: sympy.Expr) -> str:
     if e.is_Integer:
         return str(e)
     if e.is_Symbol:
-        if not str(e).startswith("s"):
-            raise Unwritable(f"the size {e}, which depends on data")
-        return str(e)
+        return _symbol_text(e)
     if e.is_Add:
         return "+".join(f"({expression_text(part)})" for part in e.args)
     if e.is_Mul and not any(part.is_Rational and not part.is_Integer for part in e.args):
@@ -103,14 +120,46 @@ def sizes_text(sizes: Iterable[Any]) -> str:
     return "[" + ",".join(map(size_text, sizes)) + "]"
 
 
+#: What a size that depends on data is taken to be where its range allows it.
+_OF_DATA = 4
+
+
 def hint_of(size: Any) -> int:
-    return size if isinstance(size, int) else size.node.hint or 0
+    """What the size was when the graph was captured, or a number that it may be."""
+    if isinstance(size, int) or isinstance(size.node.hint, (int, torch.SymInt)):
+        return size if isinstance(size, int) else size.node.hint
+    return number_of(size.node.expr, {str(symbol): _hint_of_symbol(symbol, size.node.shape_env) for symbol in size.node.expr.free_symbols})
+
+
+def _hint_of_symbol(symbol: sympy.Symbol, env: Any) -> int:
+    known = env.backed_var_to_val if hasattr(env, "backed_var_to_val") else env.var_to_val
+    if symbol in known:
+        return int(known[symbol])
+    limits = env.var_to_range[symbol]
+    return int(max(limits.lower, min(limits.upper, _OF_DATA)))
 
 
 # Calls
 
 #: A function of one list.
 Boxed = Callable[[list[Any]], Any]
+
+
+def _number_at(values: Sequence[Any], number: int, axis: int) -> int:
+    return int(values[number] if axis < 0 else values[number].shape[axis])
+
+
+def with_nothing(run: Boxed, symbols: Sequence[tuple[str, int, int]], by_torch: Boxed) -> Boxed:
+    """Torch computes where a size of data is 0 or less: the sizes of others do not follow from those of empty tensors."""
+    places = [(number, axis) for name, number, axis in symbols if is_of_data(name)]
+    if not places:
+        return run
+
+    def run_or_leave(values: list[Any]) -> Any:
+        return (run if all(_number_at(values, *place) > 0 for place in places) else by_torch)(values)
+
+    run_or_leave._boxed_call = True  # type: ignore[attr-defined]
+    return run_or_leave
 
 
 def with_sizes(run: Boxed, symbols: Sequence[tuple[str, int, int]], computed: Sequence[sympy.Expr]) -> Boxed:
@@ -121,7 +170,7 @@ def with_sizes(run: Boxed, symbols: Sequence[tuple[str, int, int]], computed: Se
     made: dict[tuple[int, ...], list[int]] = {}
 
     def run_with_sizes(values: list[Any]) -> Any:
-        at = tuple(values[number] if axis < 0 else values[number].shape[axis] for _, number, axis in known)
+        at = tuple(_number_at(values, number, axis) for _, number, axis in known)
         if at not in made:
             if len(made) >= _MOST_SIZES:
                 made.clear()
