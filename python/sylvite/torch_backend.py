@@ -55,6 +55,7 @@ from .torch_rewrites import (
 from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_nothing, with_sizes, without_sizes
+from .torch_sums import join_parts
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import keep_saved, partition, resize_by_products
 from .torch_views import mark_remade
@@ -400,6 +401,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
         outputs = outputs_of(module)
         checks = [*take_checks(module), *(take_places(module) if kind != "backward" else ())]
         make_numbers_tensors(module)
+        join_parts(module)
         borders = open_borders(module, strides)
         made, text = compile_or_leave(module, strides)
         if kind == "forward":
