@@ -101,7 +101,7 @@ constexpr Pass<Options> table[] = {
     {"turn_norms", fuses_innermost,
      [](const Graph& graph, const Options& options) { return turn_norms(graph, options.tf32); },
      "softmax along another dim than the innermost, and norms over channels, are of rows, between transposes",
-     has<Op::softmax, Op::log_softmax, Op::rsqrt>},
+     has<Op::softmax, Op::log_softmax, Op::rsqrt, Op::sqrt>},
     {"sink_transposes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
      "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing",

@@ -1,5 +1,5 @@
 // Before: y = softmax(x) along another dim than the innermost; or x / sqrt(mean(x^2) + epsilon), which is rms_norm, and the same of
-//         x - mean(x), which is layer_norm, with means over the channels of an image
+//         x - mean(x), which is layer_norm, with means over the channels of an image, or of rows that were turned to be one
 // After:  y = transpose(softmax(transpose(x))) along the innermost dim; the transposes move nothing where x lies so
 // Kernels take rows. The channels of an image that lies with its channels innermost are rows already. Few elements of many columns
 // that lie beside each other stay: a thread for each column reads whole lines.
@@ -60,9 +60,9 @@ struct ChannelNorm {
   double epsilon = 0;
 };
 
-/// The norm that is `of` times `inverse`, if that is one over the root of its mean square.
-std::optional<ChannelNorm> match_channel_norm(const Graph& graph, ValueId of, ValueId inverse) {
-  const Node* root = producer_if(graph, behind_cast(graph, inverse), Op::rsqrt);
+/// The norm that is `of` times or over `by`, if that is the root of its mean square, which `root_op` says how to take.
+std::optional<ChannelNorm> match_channel_norm(const Graph& graph, ValueId of, ValueId by, Op root_op) {
+  const Node* root = producer_if(graph, behind_cast(graph, by), root_op);
   const Node* sum =
       root == nullptr ? nullptr : producer_if(graph, behind_cast(graph, root->inputs[0]), Op::add);
   if (sum == nullptr) return std::nullopt;
@@ -77,16 +77,30 @@ std::optional<ChannelNorm> match_channel_norm(const Graph& graph, ValueId of, Va
   return ChannelNorm{Op::rms_norm, of, *epsilon};
 }
 
+/// Do the channels lie beside each other?
+bool has_rows_of_channels(const Graph& graph, const IdMap<bool>& images, ValueId id) {
+  if (images[id]) return true;
+  const Node* turned = producer_if(graph, id, Op::transpose);
+  return turned != nullptr &&
+         turned->attributes.integers("perm") == channels_ahead(graph.type(id).dims().size());
+}
+
 /// Norms over the channels of images are of rows, as above.
 bool turn_channel_norm(GraphRewriter& rewriter, const Node& node, const IdMap<bool>& images) {
-  if (node.op != Op::mul || !images[node.outputs[0]]) return false;
   const Graph& graph = rewriter.source();
   std::optional<ChannelNorm> norm;
-  const bool is_one = either_order(node, [&](ValueId of, ValueId inverse) {
-    norm = match_channel_norm(graph, of, inverse);
+  const auto is_by = [&](ValueId of, ValueId by, Op root_op) {
+    norm = match_channel_norm(graph, of, by, root_op);
     return norm.has_value();
-  });
-  if (!is_one || !images[norm->image] || graph.type(norm->image) != graph.type(node.outputs[0])) return false;
+  };
+  const bool is_one = node.op == Op::div
+                          ? is_by(node.inputs[0], node.inputs[1], Op::sqrt)
+                          : node.op == Op::mul && either_order(node, [&](ValueId of, ValueId by) {
+                              return is_by(of, by, Op::rsqrt);
+                            });
+  if (!is_one || !has_rows_of_channels(graph, images, norm->image) ||
+      graph.type(norm->image) != graph.type(node.outputs[0]))
+    return false;
   const auto [there, back] = moves_behind(1, graph.type(norm->image).rank());
   const ValueId rows = add_transpose(rewriter.graph(), rewriter.mapped(norm->image), there);
   const auto last = static_cast<std::int64_t>(there.size()) - 1;

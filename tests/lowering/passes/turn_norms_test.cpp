@@ -26,27 +26,36 @@ TEST(TurnNorms, SoftmaxOverChannelsIsOfRows) {
   }
 }
 
-/// x / sqrt(mean(x^2) + epsilon) over channels, x less its mean there if `is_centered`, then a scale and another convolution.
-Graph normed_channels(bool is_centered, std::int64_t axis = 1) {
+struct Spelling {
+  bool is_centered = false, divides = false, is_turned = false;
+};
+
+/// x / sqrt(mean(x^2) + epsilon) over channels, x less its mean there if it is centered, then a scale and another convolution.
+Graph normed_channels(const Spelling& spelling, std::int64_t axis = 1) {
   Graph graph;
-  ValueId x = conv(graph, graph.add_input("x", f32({2, 16, 6, 24})), 24, 3);
+  ValueId x =
+      spelling.is_turned
+          ? transpose(graph, dense(graph, graph.add_input("x", f32({2, 6, 24, 16})), 24), {0, 3, 1, 2})
+          : conv(graph, graph.add_input("x", f32({2, 16, 6, 24})), 24, 3);
   const ValueId one_over = scalar(graph, 1.0F / 24);
   const Attributes over = {{"axes", Dims{axis}}, {"keepdims", std::int64_t{1}}};
   const auto mean = [&](ValueId of) {
     return graph.add(Op::mul, {graph.add(Op::reduce_sum, {of}, over), one_over});
   };
-  if (is_centered) x = graph.add(Op::sub, {x, mean(x)});
+  if (spelling.is_centered) x = graph.add(Op::sub, {x, mean(x)});
   const ValueId sum = graph.add(Op::add, {mean(graph.add(Op::mul, {x, x})), scalar(graph, 1e-5F)});
-  const ValueId normed = graph.add(Op::mul, {x, graph.add(Op::rsqrt, {sum})});
+  const ValueId normed = spelling.divides ? graph.add(Op::div, {x, graph.add(Op::sqrt, {sum})})
+                                          : graph.add(Op::mul, {x, graph.add(Op::rsqrt, {sum})});
   const ValueId scaled = graph.add(Op::mul, {normed, weight(graph, {1, 24, 1, 1})});
   graph.outputs = {conv(graph, graph.add(Op::relu, {scaled}), 8, 1)};
   return graph;
 }
 
 TEST(TurnNorms, NormsOverChannelsAreOfRows) {
-  for (const bool is_centered : {false, true}) {
-    const Graph graph = normed_channels(is_centered);
-    const Op op = is_centered ? Op::layer_norm : Op::rms_norm;
+  for (int bits = 0; bits < 8; ++bits) {
+    const Spelling spelling{(bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0};
+    const Graph graph = normed_channels(spelling);
+    const Op op = spelling.is_centered ? Op::layer_norm : Op::rms_norm;
     const Graph turned = turn_norms(graph, true);
     ASSERT_NE(std::ranges::find(turned.nodes(), op, &Node::op), turned.nodes().end());
     const std::vector<Tensor> inputs = random_inputs(graph);
@@ -66,7 +75,7 @@ TEST(TurnNorms, NormsOverChannelsAreOfRows) {
 }
 
 TEST(TurnNorms, NormsOfLinesStay) {
-  const Graph graph = normed_channels(false, 3);
+  const Graph graph = normed_channels({}, 3);
   EXPECT_TRUE(same_structure(turn_norms(graph, true), graph));
 }
 
