@@ -11,7 +11,7 @@ class ChannelNorm(nn.Module):
 
     def __init__(self, width):
         super().__init__()
-        self.scale, self.shift = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+        self.scale, self.shift = nn.Parameter(1 + torch.randn(width) / 8), nn.Parameter(torch.randn(width) / 8)
 
     def forward(self, x):
         centred = x - x.mean(1, keepdim=True)
@@ -33,7 +33,7 @@ class LargeKernels(nn.Module):
             self.mix = nn.Conv2d(width, width, 1)
             self.up, self.down = nn.Conv2d(width, wide, 1), nn.Conv2d(wide, width, 1)
             self.beside = nn.Conv2d(wide, wide, 3, padding=1, groups=wide)
-            self.scales = nn.ParameterList(torch.full((width, 1, 1), 0.1) for _ in range(2))
+            self.scales = nn.ParameterList(torch.rand(width, 1, 1) / 4 for _ in range(2))
 
         def forward(self, x):
             y = self.norms[0](x)
@@ -233,7 +233,7 @@ class PlainRestorer(nn.Module):
             self.beside = nn.Conv2d(2 * width, 2 * width, 3, padding=1, groups=2 * width)
             self.weights = nn.Conv2d(width, width, 1)
             self.up, self.down = nn.Conv2d(width, 2 * width, 1), nn.Conv2d(width, width, 1)
-            self.scales = nn.ParameterList(torch.full((1, width, 1, 1), 0.2) for _ in range(2))
+            self.scales = nn.ParameterList(torch.rand(1, width, 1, 1) / 4 for _ in range(2))
 
         def forward(self, x):
             a, b = self.beside(self.enter(self.norms[0](x))).chunk(2, 1)

@@ -39,7 +39,7 @@ class FramesToSound(nn.Module):
         self.windows = nn.ModuleList(nn.Conv1d(width, width, 7, padding=3, groups=width) for _ in range(depth))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(depth))
         self.up, self.down = (nn.ModuleList(nn.Linear(a, b) for _ in range(depth)) for a, b in ((width, 3 * width), (3 * width, width)))
-        self.scales = nn.ParameterList(torch.full((width,), 0.2) for _ in range(depth))
+        self.scales = nn.ParameterList(torch.rand(width) / 4 for _ in range(depth))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, size + 2)
         places, bins = torch.arange(size), torch.arange(size // 2 + 1)
         angles = 2 * torch.pi * bins[:, None] * places / size
@@ -95,7 +95,7 @@ class Translator(nn.Module):
     class Norm(nn.Module):
         def __init__(self, width):
             super().__init__()
-            self.scale = nn.Parameter(torch.ones(width))
+            self.scale = nn.Parameter(1 + torch.randn(width) / 8)
 
         def forward(self, x):
             return x * torch.rsqrt(x.float().square().mean(-1, keepdim=True) + 1e-6).to(x.dtype) * self.scale
@@ -243,11 +243,13 @@ class Sines(nn.Module):
     def __init__(self, width=256, depth=4):
         super().__init__()
         self.layers = nn.ModuleList(nn.Linear(a, width) for a in [2] + [width] * depth)
+        with torch.no_grad():
+            self.layers[0].weight *= 8  # the frequency
         self.last = nn.Linear(width, 3)
 
     def forward(self, x):
         for layer in self.layers:
-            x = (30 * layer(x)).sin()
+            x = layer(x).sin()
         return self.last(x)
 
 
@@ -318,7 +320,7 @@ class MaskTokens(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(4 * depth))
         self.perceptrons = nn.ModuleList(nn.Sequential(nn.Linear(width, 1024), nn.ReLU(), nn.Linear(1024, width)) for _ in range(depth))
         self.grow, self.again = nn.ConvTranspose2d(width, 64, 2, 2), nn.ConvTranspose2d(64, 32, 2, 2)
-        self.scale, self.shift = nn.Parameter(torch.ones(64, 1, 1)), nn.Parameter(torch.zeros(64, 1, 1))
+        self.scale, self.shift = nn.Parameter(1 + torch.randn(64, 1, 1) / 8), nn.Parameter(torch.randn(64, 1, 1) / 8)
         self.filters = nn.Sequential(nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 32))
 
     def forward(self, x):
