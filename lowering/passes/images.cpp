@@ -82,8 +82,8 @@ bool leaves_channels(const Graph& graph, const Node& node) {
     case Op::reduce_sum:
     case Op::reduce_max:
     case Op::reduce_min:
-      return node.attributes.integers("axes") == pixel_axes(type.shape.size()) &&
-             node.attributes.integer("keepdims") == 1;
+      return node.attributes.integer("keepdims") == 1 && !node.attributes.integers("axes").empty() &&
+             std::ranges::min(node.attributes.integers("axes")) > 1;
     default:
       return false;
   }

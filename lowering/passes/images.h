@@ -34,7 +34,7 @@ namespace sylvite {
 /// gathers of pixels make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);
 
-/// Work on images that treats each channel by itself: poolings, sums over pixels, pads and gathers of pixels.
+/// Work on images that treats each channel by itself: poolings, folds of dims of pixels, pads and gathers of pixels.
 [[nodiscard]] bool leaves_channels(const Graph& graph, const Node& node);
 
 /// Pointwise work that makes finite numbers of finite ones.

@@ -292,6 +292,20 @@ TEST(Layouts, ReshapesOfPixelsNeedNoMove) {
   expect_faithful(graph, lower(graph, channels_last()));
 }
 
+/// Sums of lines, of columns, and of both, which work on each pixel reads.
+TEST(Layouts, FoldsOfPixelsTakeImagesAsTheyLie) {
+  for (const Dims& axes : {Dims{2}, Dims{3}, Dims{2, 3}}) {
+    Graph graph;
+    const ValueId x = narrow_conv(graph, graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 4})), 16);
+    const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", axes}, {"keepdims", std::int64_t{1}}});
+    graph.outputs = {narrow_conv(graph, graph.add(Op::mul, {x, graph.add(Op::tanh, {sum})}), 8)};
+    const Graph result = assign_layouts(graph, channels_last());
+    EXPECT_EQ(block_after(result, Op::reduce_sum), 16) << axes[0];
+    EXPECT_EQ(count(result, Op::to_layout), 2) << "of the model's input and output";
+    expect_faithful(graph, lower(graph, channels_last()));
+  }
+}
+
 TEST(Layouts, ReshapesThatOthersReadStayDense) {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 8, 6, 4}));
