@@ -14,39 +14,62 @@ using Windows = CudaMatmulProblem::Windows;
 
 constexpr std::int64_t most_held = 150;  // numbers in a thread's registers, beside addresses
 
+/// How a thread walks along an axis, in the steps that depthwise.cuh tells of.
+struct Walk {
+  std::int64_t step, span, tiles, covered;  ///< span: lines or columns met; covered: pixels of all tiles
+};
+
+Walk walk_along(std::int64_t tile, std::int64_t stride, std::int64_t taps, std::int64_t dilation,
+                std::int64_t extent) {
+  const std::int64_t step = stride == 1 ? dilation : 1, covered = round_up(extent, step * tile);
+  return {step, span_of(tile, stride, taps, dilation / step), covered / tile, covered};
+}
+Walk walk_y(const Windows& w, const CudaDepthwiseChoice& c) {
+  return walk_along(c.tile_y, w.stride_y, w.taps_y, w.dilation_y, w.out_lines);
+}
+Walk walk_x(const Windows& w, const CudaDepthwiseChoice& c) {
+  return walk_along(c.tile_x, w.stride_x, w.taps_x, w.dilation_x, w.out_columns);
+}
+std::int64_t tiles_in_all(const Windows& w, const CudaDepthwiseChoice& c) {
+  return w.images * w.out_frames * walk_y(w, c).tiles * walk_x(w, c).tiles;
+}
+
 /// Sums, a line of the window, and its weights.
 std::int64_t held(const Windows& w, const CudaDepthwiseChoice& c) {
-  return c.vector *
-         (std::int64_t{c.tile_y} * c.tile_x + span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x) + 2);
+  return c.vector * (std::int64_t{c.tile_y} * c.tile_x + walk_x(w, c).span + 2);
 }
 
 /// Instructions for an element of the result: products, and loads and conversions that its tile shares.
 double instructions(const Windows& w, const CudaDepthwiseChoice& c) {
   const double pixels = c.tile_y * c.tile_x, conversion = 1 + 1. / c.vector;
-  const auto lines = static_cast<double>(span_of(c.tile_y, w.stride_y, w.taps_y, w.dilation_y));
-  const auto columns = static_cast<double>(span_of(c.tile_x, w.stride_x, w.taps_x, w.dilation_x));
+  const auto lines = static_cast<double>(walk_y(w, c).span);
+  const auto columns = static_cast<double>(walk_x(w, c).span);
   const auto taps = static_cast<double>(w.taps());
   const auto frames = static_cast<double>(w.taps_z);
   return taps + frames * lines * columns / pixels * (conversion + 2. / c.vector) +
          taps / c.tile_x * conversion + 4;
 }
 
-/// What of the tiles' pixels is outside of the images.
-double waste(std::int64_t extent, int tile) {
-  return static_cast<double>(round_up(extent, std::int64_t{tile})) / static_cast<double>(extent);
+/// How much more is covered than there is.
+double waste(std::int64_t extent, std::int64_t covered) {
+  return static_cast<double>(covered) / static_cast<double>(extent);
+}
+/// Of lanes that vectors of channels are dealt to.
+double idle_lanes(std::int64_t vectors, int lanes) {
+  return waste(vectors, round_up(vectors, std::int64_t{lanes}));
 }
 
 double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
   constexpr double wanted_threads = 132 * 512;  // fewer do not hide the way to memory
   const Windows& w = problem.windows;
   const std::int64_t vectors = w.channels / c.vector;
-  const auto threads = static_cast<double>(tiles_of(w, c.tile_y, c.tile_x) * vectors);
+  const auto threads = static_cast<double>(tiles_in_all(w, c) * vectors);
   const double starved = std::max(1., std::sqrt(wanted_threads / threads));
   // Registers of many numbers leave place for few threads.
   const double crowded = 1 + std::max(0., static_cast<double>(held(w, c)) - 96) / 160;
-  const double idle = waste(vectors, c.lanes);
-  return instructions(w, c) * waste(w.out_lines, c.tile_y) * waste(w.out_columns, c.tile_x) * starved *
-         crowded * idle;
+  const double idle = idle_lanes(vectors, c.lanes);
+  return instructions(w, c) * waste(w.out_lines, walk_y(w, c).covered) *
+         waste(w.out_columns, walk_x(w, c).covered) * starved * crowded * idle;
 }
 
 std::string fold_text(const CudaGroupedProblem& problem) {
@@ -63,7 +86,7 @@ int lanes_of(std::int64_t vectors) {
   int lanes = 1;
   while (lanes < 32 && lanes < vectors) lanes *= 2;
   // Lanes without channels are idle threads.
-  while (lanes > 4 && waste(vectors, lanes) > 1.15) lanes /= 2;
+  while (lanes > 4 && idle_lanes(vectors, lanes) > 1.15) lanes /= 2;
   return lanes;
 }
 
@@ -102,12 +125,11 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
                              dtype_name(problem.element), w.taps_z, w.taps_y, w.taps_x, w.channels);
   result.source.text = grouped_text(problem, choice.vector, launch.entry);
   result.source.text += fold_text(problem);
-  result.source.text +=
-      fmt::format("constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n",
-                  choice.tile_y, choice.tile_x, choice.lanes, positions,
-                  w.taps() <= most_unrolled ? span_of(choice.tile_y, w.stride_y, w.taps_y, w.dilation_y) : 1);
+  result.source.text += fmt::format(
+      "constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n", choice.tile_y,
+      choice.tile_x, choice.lanes, positions, w.taps() <= most_unrolled ? walk_y(w, choice).span : 1);
   result.source.text += embedded::cuda_depthwise;
-  const std::int64_t tiles = tiles_of(w, choice.tile_y, choice.tile_x);
+  const std::int64_t tiles = tiles_in_all(w, choice);
   const std::int64_t strips = ceil_div(w.channels / choice.vector, std::int64_t{choice.lanes});
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(tiles, positions) * strips);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);

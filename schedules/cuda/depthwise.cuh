@@ -14,8 +14,11 @@
 //   Arguments                 pointers: out, x, filter [tap][channel] of PRODUCTS, and what is read
 //   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
 
-constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * DILATION_Y + 1;
-constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;
+// Pixels of a tile are STEP apart, and so are the lines and columns that it walks: those of dilated windows meet the same ones.
+constexpr int STEP_Y = STRIDE_Y == 1 ? DILATION_Y : 1, STEP_X = STRIDE_X == 1 ? DILATION_X : 1;
+constexpr int APART_Y = DILATION_Y / STEP_Y, APART_X = DILATION_X / STEP_X;  // neighbouring taps, in steps
+constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * APART_Y + 1;
+constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * APART_X + 1;
 constexpr int VECTORS = CHANNELS / VECTOR, STRIPS = (VECTORS + LANES - 1) / LANES;
 
 /// What a window begins with, and padding counts as.
@@ -67,19 +70,30 @@ DEVICE void load_filter(const Element* from, float (&w)[VECTOR]) {
   }
 }
 
+/// Tiles that cover an extent: STEP of them, one beside the other, for each STEP * TILE pixels.
+template <int TILE, int STEP>
+DEVICE int tiles_along(int extent) {
+  return (extent + STEP * TILE - 1) / (STEP * TILE) * STEP;
+}
+template <int TILE, int STEP>
+DEVICE int first_of_tile(int tile) {
+  return tile / STEP * (STEP * TILE) + tile % STEP;
+}
+
 typedef float Sums[TILE_Y][TILE_X][VECTOR];
 
 // The part of the windows that lies in one frame, whose taps `filter` begins with.
 DEVICE void fold_frame(const Extents& e, const Element* pixels, const Element* filter, int line, int column, Sums& sum) {
 #pragma unroll UNROLL
   for (int y = 0; y < SPAN_Y; y++) {
-    if ((unsigned)(line + y) >= (unsigned)e.lines) continue;
-    const Element* from = pixels + (long long)(line + y) * e.columns * CHANNELS;
+    const int met = line + y * STEP_Y;
+    if ((unsigned)met >= (unsigned)e.lines) continue;
+    const Element* from = pixels + (long long)met * e.columns * CHANNELS;
     float x[SPAN_X][VECTOR];
 #pragma unroll
     for (int i = 0; i < SPAN_X; i++) {
-      if ((unsigned)(column + i) < (unsigned)e.columns) {
-        load_vector(from + (column + i) * CHANNELS, x[i]);
+      if ((unsigned)(column + i * STEP_X) < (unsigned)e.columns) {
+        load_vector(from + (column + i * STEP_X) * CHANNELS, x[i]);
       } else {
 #pragma unroll
         for (int j = 0; j < VECTOR; j++) x[i][j] = start();
@@ -88,17 +102,17 @@ DEVICE void fold_frame(const Extents& e, const Element* pixels, const Element* f
 #pragma unroll
     for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {
       const int below = y - tile_y * STRIDE_Y;
-      if (below < 0 || below % DILATION_Y != 0 || below / DILATION_Y >= TAPS_Y) continue;
+      if (below < 0 || below % APART_Y != 0 || below / APART_Y >= TAPS_Y) continue;
 #pragma unroll
       for (int tap = 0; tap < TAPS_X; tap++) {
         float w[VECTOR] = {};
         if constexpr (FOLD == PRODUCTS)
-          load_filter(filter + (below / DILATION_Y * TAPS_X + tap) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), w);
+          load_filter(filter + (below / APART_Y * TAPS_X + tap) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), w);
 #pragma unroll
         for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
 #pragma unroll
           for (int j = 0; j < VECTOR; j++)
-            sum[tile_y][tile_x][j] = fold(sum[tile_y][tile_x][j], x[tile_x * STRIDE_X + tap * DILATION_X][j], w[j]);
+            sum[tile_y][tile_x][j] = fold(sum[tile_y][tile_x][j], x[tile_x * STRIDE_X + tap * APART_X][j], w[j]);
         }
       }
     }
@@ -109,10 +123,11 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
   const int vector = blockIdx.x % STRIPS * LANES + threadIdx.x % LANES;
   const int position = blockIdx.x / STRIPS * POSITIONS + threadIdx.x / LANES;
   const Extents e = extents_of(arguments);
-  const int tiles_y = (e.out_lines + TILE_Y - 1) / TILE_Y, tiles_x = (e.out_columns + TILE_X - 1) / TILE_X;
+  const int tiles_y = tiles_along<TILE_Y, STEP_Y>(e.out_lines), tiles_x = tiles_along<TILE_X, STEP_X>(e.out_columns);
   allow_next_kernel();
   const int image = position / (tiles_y * tiles_x), line_of_tiles = position / tiles_x;  // image: a frame of the result
-  const int first_line = (line_of_tiles - image * tiles_y) * TILE_Y, first_column = (position - line_of_tiles * tiles_x) * TILE_X;
+  const int first_line = first_of_tile<TILE_Y, STEP_Y>(line_of_tiles - image * tiles_y);
+  const int first_column = first_of_tile<TILE_X, STEP_X>(position - line_of_tiles * tiles_x);
   const int line = first_line * STRIDE_Y - PAD_Y, column = first_column * STRIDE_X - PAD_X;
   const int channel = vector * VECTOR, frame = image % OUT_FRAMES * STRIDE_Z - PAD_Z;
   wait_previous_kernels();
@@ -134,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
   for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {
 #pragma unroll
     for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
-      const int y = first_line + tile_y, x = first_column + tile_x;
+      const int y = first_line + tile_y * STEP_Y, x = first_column + tile_x * STEP_X;
       if (y >= e.out_lines || x >= e.out_columns) continue;
       if constexpr (FOLD == MEAN) {
         const float factor = mean_factor(e, frame, y * STRIDE_Y - PAD_Y, x * STRIDE_X - PAD_X);

@@ -64,6 +64,16 @@ TEST_F(GpuCudaDepthwise, WindowsAgreeWithTheInterpreter) {
   check_depthwise(apart);
 }
 
+TEST_F(GpuCudaDepthwise, DilatedWindowsAgreeWithTheInterpreter) {
+  for (const std::int64_t stride : {1, 2}) {
+    ConvSpec spec = groups(40, 40, 7, stride);
+    spec.dilation = 3;
+    spec.pads = {9, 9, 8, 9};
+    spec.epilogue = "residual";
+    check_depthwise(spec);
+  }
+}
+
 TEST_F(GpuCudaDepthwise, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "scale", "residual"}) {
     ConvSpec spec = groups(64, 64, 3, 1);
