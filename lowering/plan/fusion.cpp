@@ -248,7 +248,7 @@ class Fuser {
     if (const auto found = epilogues_.find(id); found != epilogues_.end()) return add_draft(found->second);
     if (taken_[id] || is_free_[id]) return;
     const std::set<std::size_t> groups = reading_groups(id);
-    const bool few = groups.size() == 1 || is_widening(graph_, node(id)) ||
+    const bool few = groups.size() == 1 || reads_less(graph_, node(id), options_) ||
                      (groups.size() <= most_repetitions && is_repeated(id));
     const auto takes = [&](std::size_t group) {
       return allowance_in(drafts_[group], id).has_value() && !computes_again(drafts_[group], id);

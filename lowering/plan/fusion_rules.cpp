@@ -176,4 +176,8 @@ bool is_widening(const Graph& graph, const Node& node) {
   return is_float(from) && is_float(to) && dtype_size(from) < dtype_size(to);
 }
 
+bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  return is_widening(graph, node) || (options.refuse_template && node.op == Op::broadcast_to);
+}
+
 }  // namespace sylvite

@@ -68,4 +68,8 @@ enum class Role {
 /// A cast from floats of fewer bits: what it reads is smaller than its result, however often it is read.
 [[nodiscard]] bool is_widening(const Graph& graph, const Node& node);
 
+/// It is less to read what `node` is made of than its result, however many kernels do so: conversions to wider floats, and on a
+/// GPU, whose threads read elements one by one, broadcasts.
+[[nodiscard]] bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options);
+
 }  // namespace sylvite

@@ -51,6 +51,28 @@ TEST(GatherFusion, AResizeIsOneKernel) {
   EXPECT_GT(launches_of(graph, {}), 1U);
 }
 
+/// Rows of six values by one number for each, which a broadcast repeats along the row.
+TEST(GatherFusion, NumbersOfRowsAreNotWrittenForEachElement) {
+  Graph graph;
+  const ValueId rows = graph.add_input("rows", make_type(DType::i64, {2, 5, 1}));
+  const ValueId all = graph.add(Op::broadcast_to, {rows}, {{"shape", Dims{2, 5, 4}}});
+  std::vector<Tensor> inputs(1, Tensor(DType::i64, {2, 5, 1}));
+  for (std::int64_t i = 0; i < inputs[0].size(); ++i) inputs[0].set_int64(i, i * 3 % 7);
+  for (int i = 0; i < 6; ++i) {
+    const ValueId x = graph.add_input("x" + std::to_string(i), f32({2, 7, 4}));
+    inputs.emplace_back(DType::f32, Dims{2, 7, 4});
+    for (std::int64_t j = 0; j < inputs.back().size(); ++j)
+      inputs.back().set_double(j, static_cast<double>(j * (i + 5) % 17));
+    graph.outputs.push_back(graph.add(Op::gather_elements, {x, all}, {{"axis", std::int64_t{1}}}));
+  }
+  const Plan plan = lower(graph, on_a_gpu());
+  EXPECT_EQ(plan.launches.size(), 6U);
+  const std::vector<Tensor> wanted = interpret(graph, inputs), got = interpret_plan(plan, inputs);
+  for (std::size_t i = 0; i < wanted.size(); ++i)
+    for (std::int64_t j = 0; j < wanted[i].size(); ++j)
+      EXPECT_EQ(wanted[i].as_double(j), got[i].as_double(j));
+}
+
 TEST(GatherFusion, OneResizeIsNotComputedInAnother) {
   Graph graph;
   const ValueId small = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
