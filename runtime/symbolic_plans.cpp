@@ -18,20 +18,14 @@ int alignment_of(std::int64_t size) {
   return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
 }
 
-constexpr std::size_t traits_of_size = 3;
+constexpr std::size_t traits_of_size = 2;
 
-/// The first of equal sizes; that itself where there are none before it.
-std::size_t first_equal(const Sizes& sizes, std::size_t number) {
-  return static_cast<std::size_t>(std::ranges::find(sizes, sizes[number]) - sizes.begin());
-}
-
-/// What passes decide by: how large sizes are, in all and each, how often 2 divides them, and which are equal.
+/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them.
 std::vector<double> traits(const Sizes& sizes) {
   std::vector<double> all = {product_of(sizes)};
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
-    all.push_back(static_cast<double>(sizes[i]));
-    all.push_back(alignment_of(sizes[i]));
-    all.push_back(static_cast<double>(first_equal(sizes, i)));
+  for (const std::int64_t size : sizes) {
+    all.push_back(static_cast<double>(size));
+    all.push_back(alignment_of(size));
   }
   return all;
 }
@@ -102,16 +96,8 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
   return std::nullopt;
 }
 
-std::optional<std::size_t> SymbolicPlans::Group::always_equal(std::size_t number) const {
-  const Interval& first = span.at(traits_of_size * number + 3);
-  if (first.low != first.high || first.low == static_cast<double>(number)) return std::nullopt;
-  return static_cast<std::size_t>(first.low);
-}
-
 void SymbolicPlans::Group::join(const std::vector<FitSymbol>& given) {
   symbols = given;
-  for (std::size_t i = 0; i < given.size(); ++i)
-    if (const auto first = always_equal(i)) symbols[i].equal = first;
   std::optional<SymbolicPlan> joined = SymbolicPlan::of(symbols, samples);
   if (!joined) {  // what passes do where sizes are even often makes halves of them
     for (std::size_t i = 0; i < given.size(); ++i) {
@@ -145,10 +131,8 @@ bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
 }
 
 bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
-  for (std::size_t i = 0; i < symbols.size(); ++i) {
-    const bool is_equal = !symbols[i].equal || sample.sizes[i] == sample.sizes[*symbols[i].equal];
-    if (!is_equal || sample.sizes[i] % symbols[i].multiple != 0) return false;
-  }
+  for (std::size_t i = 0; i < symbols.size(); ++i)
+    if (sample.sizes[i] % symbols[i].multiple != 0) return false;
   const std::optional<Plan> told = plan ? plan->at(sample.sizes, true) : std::nullopt;
   const auto type_of = [](const Buffer& buffer) -> const TensorType& { return buffer.type; };
   return told && difference_of(*told, *sample.plan).empty() &&

@@ -61,8 +61,6 @@ class SymbolicPlans {
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
     void widen(const Sizes& sizes);
-    /// The symbol of which this one has the size at all sizes of this structure.
-    [[nodiscard]] std::optional<std::size_t> always_equal(std::size_t number) const;
     /// The plan is what the samples have in common. `given`: the model's symbols.
     void join(const std::vector<FitSymbol>& given);
     [[nodiscard]] bool is_between(const Sizes& sizes) const;

@@ -99,7 +99,7 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
   for (std::size_t i = 0; i < symbols.size(); ++i) {
     std::set<std::int64_t> different;
     for (const Dims& point : points) different.insert(point[i]);
-    if (different.size() < 2 || symbols[i].equal) continue;
+    if (different.size() < 2) continue;
     symbols_.push_back(symbols[i]);
     degrees_.push_back(static_cast<int>(different.size()) - 1);
     for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);
@@ -121,17 +121,28 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
   }
 }
 
-/// Sizes that are sums of multiples of those before them leave the terms, where many points say so.
-void ExtentFit::drop_followers() {
+/// The size as a sum of `terms`, which are sizes before it, where many points say so; an equal one in any case.
+std::optional<Extent> ExtentFit::told_by(const Powers& terms, const std::vector<std::int64_t>& values) const {
   constexpr std::size_t least_points = 16;
-  if (points_.size() < least_points) return;
+  if (points_.size() >= least_points) return fit(solve(terms), values);
+  for (const std::vector<int>& term : terms) {
+    bool is_equal = true;
+    for (std::size_t point = 0; point < points_.size(); ++point)
+      is_equal = is_equal && term_at(term, point) == values[point];
+    if (is_equal) return sum({{term}, {}, {}}, {1});
+  }
+  return std::nullopt;
+}
+
+/// Sizes that those before them tell leave the terms.
+void ExtentFit::drop_followers() {
   Powers terms = {std::vector<int>(symbols_.size(), 0)};
   std::vector<std::size_t> dropped;
   for (std::size_t i = 0; i < symbols_.size(); ++i) {
     std::vector<std::int64_t> values;
     values.reserve(points_.size());
     for (const Dims& point : points_) values.push_back(point[i]);
-    if (std::optional<Extent> told = fit(solve(terms), values)) {
+    if (std::optional<Extent> told = told_by(terms, values)) {
       followers_.push_back({over_multiple(symbols_[i]), *std::move(told)});
       follower_sizes_.push_back({followers_.back().size, std::move(values)});
       dropped.push_back(i);

@@ -16,8 +16,6 @@ namespace sylvite {
 struct FitSymbol {
   std::string name;
   std::int64_t multiple = 1;
-  std::optional<std::size_t>
-      equal{};  ///< number of an earlier one that is always of the same size: expressions name that
 };
 
 /// Thread safety: one thread at a time.
@@ -70,6 +68,8 @@ class ExtentFit {
     std::vector<std::int64_t> values;
   };
   void drop_followers();
+  [[nodiscard]] std::optional<Extent> told_by(const Powers& terms,
+                                              const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> line_along_follower(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] Factor one() const { return {1, std::vector<std::int64_t>(points_.size(), 1)}; }

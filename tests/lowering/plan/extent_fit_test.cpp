@@ -38,7 +38,8 @@ TEST(ExtentFit, SquaresNeedMorePoints) {
 TEST(ExtentFit, SaysNothingWherePointsDoNotTell) {
   const auto sum = [](const Dims& at) { return at[0] + at[1]; };
   EXPECT_EQ(found(two, {{2, 16}, {3, 17}, {4, 18}, {5, 20}, {6, 30}}, sum), "none") << "too few";
-  EXPECT_EQ(found(two, {{2, 2}, {3, 3}, {4, 4}, {5, 5}, {6, 6}, {7, 7}}, sum), "none") << "both are equal";
+  EXPECT_EQ(found(two, {{2, 3}, {3, 4}, {4, 5}, {5, 6}, {6, 7}, {7, 8}}, sum), "none")
+      << "one tells the other";
   const auto number = [](const Dims&) { return 1; };
   EXPECT_EQ(found(two, {{2, 16}, {3, 17}}, number), "none")
       << "not even that a number does not depend on them";
@@ -74,10 +75,13 @@ TEST(ExtentFit, SizesCountInTheirMultiples) {
 }
 
 TEST(ExtentFit, EqualSizesAreOne) {
-  const std::vector<FitSymbol> square = {{"batch"}, {"lines"}, {"columns", 1, 1}};
+  const std::vector<FitSymbol> square = {{"batch"}, {"lines"}, {"columns"}};
   const std::vector<Dims> points = {{2, 16, 16},   {15, 512, 512}, {3, 40, 40},
                                     {8, 512, 512}, {5, 77, 77},    {4, 100, 100}};
   EXPECT_EQ(found(square, points, [](const Dims& at) { return at[0] * at[2]; }), "batch*lines");
+  const ExtentFit fit(square, points);
+  EXPECT_TRUE(hold_at(fit.followers(), {{"batch", 1}, {"lines", 9}, {"columns", 9}}));
+  EXPECT_FALSE(hold_at(fit.followers(), {{"batch", 1}, {"lines", 9}, {"columns", 8}}));
 }
 
 /// Lines and columns behind two windows that step by two, which are suggested as type rules give them.
