@@ -18,10 +18,11 @@ std::string batch_text(const PointwiseOperand& operand) {
   return operand.period == 0 ? number : fmt::format("({} % {})", number, operand.period);
 }
 
-/// The number, or what it is in any run where `how` has an open row of the result as long.
-std::string stride_text(std::int64_t stride, const EpilogueText& how) {
-  if (how.row.is_open && stride == how.row.value) return fmt::format("(long long)extents.{}", how.row.name);
-  if (how.row.is_open && stride == how.extents[0].value * how.extents[1].value)
+/// A stride of an operand: the number, or what it is in any run where the operand has rows as long as open ones of the result.
+std::string stride_text(std::int64_t stride, const EpilogueTerm& term, const EpilogueText& how) {
+  const bool has_rows = how.row.is_open && (how.row.name == "x" ? term.x : term.y) == 1;
+  if (has_rows && stride == how.row.value) return fmt::format("(long long)extents.{}", how.row.name);
+  if (has_rows && stride == how.extents[0].value * how.extents[1].value)
     return "(long long)extents.x * extents.y";
   return fmt::format("{}ll", stride);
 }
@@ -38,8 +39,8 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, const Epi
         "  for (int i = thread; i < {}; i += {})\n"
         "    to[{} + i] = {} + i < {} ? to_float({}[{} * {} + {} * ({} + i)]) : 0.f;\n",
         term.extent, how.threads, term.offset, corner, limit, term.operand->first("a." + term.operand->name),
-        stride_text(term.batch, how), batch_text(*term.operand),
-        stride_text(term.x != 0 ? term.x : term.y, how), corner);
+        stride_text(term.batch, term, how), batch_text(*term.operand),
+        stride_text(term.x != 0 ? term.x : term.y, term, how), corner);
   }
   return text + "}\n";
 }
@@ -48,14 +49,14 @@ std::string stage_vectors_text(const std::vector<EpilogueTerm>& terms, const Epi
 std::string load_text(const EpilogueTerm& term, const EpilogueText& how) {
   const std::string& name = term.operand->name;
   const std::string at = fmt::format("{} + ({} * {} + {} * x + {} * y)", term.operand->first("a." + name),
-                                     stride_text(term.batch, how), batch_text(*term.operand),
-                                     stride_text(term.x, how), stride_text(term.y, how));
+                                     stride_text(term.batch, term, how), batch_text(*term.operand),
+                                     stride_text(term.x, term, how), stride_text(term.y, term, how));
   const bool y_is_even = how.y_is_even;
   const bool aligned =
       y_is_even && term.y == 1 && term.x % 2 == 0 && term.batch % 2 == 0 && term.operand->offset % 2 == 0;
   if (aligned) return fmt::format("  loaded.{} = load_pair({});\n", name, at);
   return fmt::format("  loaded.{0} = load_two({1}, {1} + (y + 1 < extents.y ? {2} : 0));\n", name, at,
-                     stride_text(term.y, how));
+                     stride_text(term.y, term, how));
 }
 
 std::string loads_text(const std::vector<EpilogueTerm>& terms, const EpilogueText& how) {

@@ -44,10 +44,11 @@ Kernel linear_of_many(std::int64_t batch) {
 /// Of queries with so many keys, in the result's rows.
 Kernel scores(std::int64_t keys) {
   return norm_kernel(
-      fmt::format("graph g(%a: bf16[4,64,64], %b: bf16[4,{0},64], %m: bf16[4,64,{0}], %n: bf16[4,1,{0}]) {{"
+      fmt::format("graph g(%a: bf16[4,201,64], %b: bf16[4,{0},64], %m: bf16[4,201,{0}], %n: bf16[4,1,{0}],"
+                  " %c: bf16[4,201,1]) {{"
                   " %t: bf16[4,64,{0}] = transpose(%b) {{perm=[0,2,1]}}"
-                  " %v: bf16[4,64,{0}] = matmul(%a, %t) %s: bf16[4,64,{0}] = add(%v, %m)"
-                  " %r: bf16[4,64,{0}] = add(%s, %n) return %r }}",
+                  " %v: bf16[4,201,{0}] = matmul(%a, %t) %s: bf16[4,201,{0}] = add(%v, %m)"
+                  " %r: bf16[4,201,{0}] = add(%s, %n) %u: bf16[4,201,{0}] = mul(%r, %c) return %u }}",
                   keys));
 }
 Kernel linear_in_f32(std::int64_t rows) {
@@ -153,6 +154,7 @@ constexpr Case cases[] = {
     {"narrow rows", linear_of_narrow_rows, 200, 130, 500, "cuda_matmul"},
     {"batches", linear_of_many, 4, 7, 2, "cuda_matmul"},
     {"columns", scores, 133, 251, 501, "cuda_matmul"},
+    {"columns and as many rows", scores, 133, 251, 201, "cuda_matmul"},
     {"f32", linear_in_f32, 200, 130, 501, "cuda_matmul"},
     {"convolution", convolution, 40, 50, 100, "cuda_conv"},
     {"narrow convolution", narrow_convolution, 40, 50, 100, "cuda_warps_conv"},
