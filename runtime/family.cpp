@@ -39,6 +39,11 @@ struct Behind {
   Chosen chosen;
 };
 
+/// Kernels that do not compile, or that a device cannot launch at these sizes.
+bool is_of_kernels(const Error& error) {
+  return error.code() == ErrorCode::compile_failure || error.code() == ErrorCode::unsupported;
+}
+
 }  // namespace
 
 struct Family::Rep {
@@ -138,7 +143,8 @@ Built* Family::Rep::add_known(const OpenModel& open, const Sizes& sizes) {
     Built& built = keep(sizes, build_program(*imported, std::move(chosen), relatives()));
     alike.note(model, sizes, built);
     return &built;
-  } catch (const CompileError& error) {
+  } catch (const Error& error) {
+    if (!is_of_kernels(error)) throw;
     log_line(LogLevel::info, "sizes: {}", error.what());
     return nullptr;
   }
@@ -240,8 +246,8 @@ Built& Family::Rep::build(const Imported& imported, const Chooser& choose, const
 Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
   try {
     return rep_->build(imported, choose, stop);
-  } catch (const CompileError& error) {
-    if (imported.for_sizes == nullptr || imported.setup->lock != nullptr) throw;
+  } catch (const Error& error) {
+    if (!is_of_kernels(error) || imported.for_sizes == nullptr || imported.setup->lock != nullptr) throw;
     log_line(LogLevel::warning, "{}; kernels for these sizes alone are compiled instead", error.what());
   }
   Imported own = imported;
