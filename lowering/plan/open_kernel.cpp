@@ -78,8 +78,10 @@ class Generalizer {
       : sharing_(sharing),
         kind_(first.kind),
         has_tiles_(has_tiles_of_pixels(first, second)),
-        fewest_(fewest),
-        made_(made_extents(first.body, second.body)) {}
+        fewest_(fewest) {
+    if (sharing == Sharing::on_device && kind_ == KernelClass::convolution)
+      made_ = made_extents(first.body, second.body);
+  }
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
@@ -126,7 +128,7 @@ class Generalizer {
   KernelClass kind_;
   bool has_tiles_;
   std::int64_t fewest_;
-  ExtentPairs made_;  ///< by nodes, not inputs alone
+  ExtentPairs made_;  ///< by nodes, not inputs alone; of convolutions on a device
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;
 };
