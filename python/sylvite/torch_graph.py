@@ -54,8 +54,10 @@ def data_symbols(node: Node) -> set[str]:
 
 def tells_size(node: Node) -> bool:
     """Does the operation find sizes out of data? Torch gives the same mask the same size again, without a word."""
-    if node.op != "call_function" or node.meta.get("unbacked_bindings"):
-        return node.op == "call_function"
+    if node.op != "call_function":
+        return False
+    if node.meta.get("unbacked_bindings"):
+        return True
     is_dynamic = isinstance(node.target, torch._ops.OpOverload) and torch.Tag.dynamic_output_shape in node.target.tags
     return is_dynamic and bool(data_symbols(node).difference(*map(data_symbols, node.all_input_nodes)))
 
