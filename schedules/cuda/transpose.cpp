@@ -17,6 +17,8 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t shortest = 16;
+// Threads of single elements convert what has fewer rows, or fewer columns, as fast.
+constexpr std::int64_t shortest_converted_rows = 40, shortest_converted_columns = 9;
 constexpr std::int64_t longest = 1LL << 30;
 constexpr int most_threads = 512;
 constexpr std::int64_t most_blocks = (1LL << 31) - 1;
@@ -94,11 +96,24 @@ std::string read_layouts(const TensorType& from, const TensorType& to, CudaTrans
   return "";
 }
 
+/// A slice of the channels of images that have them innermost.
+std::string read_channel_slice(const Node& slice, const Dims& whole, const Dims& part,
+                               CudaTransposeProblem& problem) {
+  Dims rest = part;
+  rest[1] = whole[1];
+  if (rest != whole || slice.attributes.integers("steps")[1] != 1) return "more than channels are sliced";
+  problem.pitch = whole[1];
+  problem.offset = slice.attributes.integers("starts")[1];
+  if (!problem.batches.empty()) problem.batches[0].x_stride = problem.rows * problem.pitch;
+  return "";
+}
+
 /// Of a slice ahead of the transpose; "" or why its columns are no part of longer rows.
 std::string read_slice(const Graph& body, const Node& slice, CudaTransposeProblem& problem) {
   const TensorType &from = body.type(slice.inputs[0]), &to = body.type(slice.outputs[0]);
-  if (from.layout.channel_block != 0 || to.layout.channel_block != 0) return "channels lie in blocks";
   const Dims whole = from.dims(), part = to.dims();
+  if (is_channels_last(from) && is_channels_last(to)) return read_channel_slice(slice, whole, part, problem);
+  if (from.layout.channel_block != 0 || to.layout.channel_block != 0) return "channels lie in blocks";
   std::size_t cut = 0;
   while (cut < whole.size() && whole[cut] == part[cut]) ++cut;
   const bool is_one =
@@ -136,6 +151,16 @@ std::string batch_text(const CudaTransposeProblem& problem) {
   return text + "}\n";
 }
 
+std::string types_text(const CudaTransposeProblem& problem, const std::string& element) {
+  const auto name = [](const std::optional<DType>& type, const std::string& other) {
+    return type ? std::string(dtype_name(*type)) : other;
+  };
+  return fmt::format("typedef {} Narrow;\ntypedef {} From;\ntypedef {} To;\n",
+                     name(problem.widens ? problem.widens : problem.narrows, "f32"),
+                     name(problem.widens, problem.narrows ? "f32" : element),
+                     name(problem.narrows, problem.widens ? "f32" : element));
+}
+
 std::vector<CudaExtent> extents_of(const CudaTransposeProblem& problem) {
   std::vector<CudaExtent> extents;
   const auto add = [&](std::string name, std::int64_t value) {
@@ -155,12 +180,50 @@ std::vector<CudaExtent> extents_of(const CudaTransposeProblem& problem) {
   return extents;
 }
 
+bool is_half(DType type) {
+  return type == DType::bf16 || type == DType::f16;
+}
+
+/// What is read and written; "" or why not.
+std::string read_types(DType from, DType to, CudaTransposeProblem& problem) {
+  if (from == to) {
+    problem.bytes = static_cast<int>(dtype_size(from));
+    return problem.bytes == 2 || problem.bytes == 4 ? "" : "its elements have neither 2 nor 4 bytes";
+  }
+  if (is_half(from) && to == DType::f32)
+    problem.widens = from;
+  else if (from == DType::f32 && is_half(to))
+    problem.narrows = to;
+  else
+    return "it converts other numbers than those of 16 bits and f32";
+  return "";
+}
+
+/// What a body does, one behind the other.
+struct Steps {
+  const Node *turn = nullptr, *slice = nullptr;
+};
+std::optional<Steps> read_steps(const Graph& body) {
+  Steps steps;
+  int casts = 0;
+  ValueId last = body.inputs.size() == 1 ? body.inputs[0] : no_value;
+  for (const Node& node : body.nodes()) {
+    if (node.inputs.size() != 1 || node.inputs[0] != last || node.outputs.size() != 1) return std::nullopt;
+    last = node.outputs[0];
+    if (node.op == Op::cast && casts++ == 0) continue;
+    const bool slices = node.op == Op::slice && steps.turn == nullptr;
+    const Node*& place = slices ? steps.slice : steps.turn;
+    if (place != nullptr) return std::nullopt;
+    place = &node;
+  }
+  return steps.turn != nullptr ? std::optional(steps) : std::nullopt;
+}
+
 /// Of any extents.
 Reading<CudaTransposeProblem> read_order(const Graph& body) {
-  const bool slices = body.nodes().size() == 2 && body.nodes()[0].op == Op::slice;
-  if ((body.nodes().size() != 1 && !slices) || body.inputs.size() != 1)
-    return {{}, "it is more than a transpose"};
-  const Node& node = body.nodes().back();
+  const std::optional<Steps> steps = read_steps(body);
+  if (!steps || body.outputs.size() != 1) return {{}, "it is more than a transpose"};
+  const Node& node = *steps->turn;
   const TensorType &type = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   CudaTransposeProblem problem;
   std::string refusal = "it is no transpose";
@@ -172,12 +235,17 @@ Reading<CudaTransposeProblem> read_order(const Graph& body) {
     refusal = type.layout.channel_block == 0 && out.layout.channel_block == 0
                   ? read_perm(type.dims(), node.attributes.integers("perm"), problem)
                   : "channels lie in blocks";
-  if (refusal.empty() && slices) refusal = read_slice(body, body.nodes()[0], problem);
-  if (!refusal.empty()) return {{}, refusal};
-  problem.bytes = static_cast<int>(dtype_size(type.dtype));
-  if (problem.bytes != 2 && problem.bytes != 4) return {problem, "its elements have neither 2 nor 4 bytes"};
-  if (type.element_count() == 0) return {problem, "it is empty"};
-  return {problem, ""};
+  if (refusal.empty() && steps->slice != nullptr) refusal = read_slice(body, *steps->slice, problem);
+  if (refusal.empty())
+    refusal = read_types(body.type(body.inputs[0]).dtype, body.type(body.outputs[0]).dtype, problem);
+  if (!refusal.empty()) return {problem, refusal};
+  return {problem, type.element_count() == 0 ? "it is empty" : ""};
+}
+
+bool is_short(const CudaTransposeProblem& problem) {
+  const bool converts = problem.widens || problem.narrows;
+  return problem.rows < (converts ? shortest_converted_rows : shortest) ||
+         problem.columns < (converts ? shortest_converted_columns : shortest);
 }
 
 }  // namespace
@@ -189,7 +257,7 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   problem.is_open = kernel.open && !only_batches_are_open(kernel);
   // Whether they are short decides for all runs of an open kernel.
   const CudaTransposeProblem hinted = kernel.open ? read_order(at_hints(kernel).body).problem : problem;
-  if (hinted.rows < shortest || hinted.columns < shortest) return {problem, "the transposed dims are short"};
+  if (is_short(hinted)) return {problem, "the transposed dims are short"};
   const bool is_large = problem.rows > longest || problem.pitch > longest || problem.out_pitch > longest ||
                         blocks_of(problem, {}) > most_blocks;
   if (is_large || (problem.is_open && kernel.body.type(kernel.body.inputs[0]).element_count() > longest))
@@ -199,9 +267,13 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
 
 int CudaTransposeProblem::unit() const {
   if (is_open) return 1;
-  std::int64_t steps = 16 / bytes;
-  for (const std::int64_t each : {rows, columns, pitch, offset, out_pitch}) steps = std::gcd(steps, each);
-  for (const Dim& dim : batches) steps = std::gcd(steps, std::gcd(dim.x_stride, dim.out_stride));
+  std::int64_t steps = std::gcd(16 / bytes, std::gcd(std::gcd(rows, pitch), std::gcd(offset, out_pitch)));
+  bool has_whole_rows = true;
+  for (const Dim& dim : batches) {
+    steps = std::gcd(steps, std::gcd(dim.x_stride, dim.out_stride));
+    has_whole_rows = has_whole_rows && dim.x_stride >= pitch;
+  }
+  while (columns % steps != 0 && !(has_whole_rows && offset + round_up(columns, steps) <= pitch)) steps /= 2;
   return static_cast<int>(steps);
 }
 
@@ -240,7 +312,8 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
 CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const char* element = problem.bytes == 2 ? "u16" : "u32";
   const int vector = problem.unit() * problem.bytes, squares = choice.down * choice.across;
-  const char* bits = vector == 16 ? "uint4" : vector == 8 ? "uint2" : vector == 4 ? "u32" : "u16";
+  const char* unit_bits = vector == 16 ? "uint4" : vector == 8 ? "uint2" : vector == 4 ? "u32" : "u16";
+  const std::string types = types_text(problem, element);
   const int per_thread = std::max(1, squares / most_threads);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
@@ -248,13 +321,14 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       entry_name(fmt::format("transpose_{}", element), problem.is_open, {problem.rows, problem.columns});
   const std::vector<CudaExtent> extents = extents_of(problem);
   result.source.text = fmt::format(
-      "#define KERNEL {}\n{}typedef {} Element;\ntypedef {} Bits;\nstruct Arguments {{\n  Element* out;\n  "
-      "const Element* x;\n{}}};\n{}"
+      "#define KERNEL {}\n{}{}typedef {} Element;\ntypedef {} Unit;\n{}struct Arguments {{\n  To* out;\n  "
+      "const From* x;\n{}}};\n{}"
       "constexpr int UNIT = {}, DOWN = {}, ACROSS = {}, PER_THREAD = {};\n"
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}{}",
-      launch.entry, embedded::cuda_card, element, bits, extent_members(extents), extents_text(extents),
-      problem.unit(), choice.down, choice.across, per_thread, choice.rows_first, (choice.streams & 1) != 0,
-      (choice.streams & 2) != 0, batch_text(problem), embedded::cuda_transpose);
+      launch.entry, embedded::cuda_card, embedded::cuda_vector, element, unit_bits, types,
+      extent_members(extents), extents_text(extents), problem.unit(), choice.down, choice.across, per_thread,
+      choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0, batch_text(problem),
+      embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;

@@ -2,8 +2,9 @@
 // of UNIT by UNIT elements in registers; a block's squares change places in shared memory, so that whole lines come and go.
 //
 // schedules/cuda/transpose.cpp writes these ahead of this text:
-//   Element                   of 2 or 4 bytes
-//   Bits                      an unsigned type of UNIT elements, of at most 16 bytes
+//   Element                   of 2 or 4 bytes, the narrower of both sides' bits
+//   Unit                      an unsigned type of UNIT elements, of at most 16 bytes
+//   From, To                  of x and of the result: Element, or one is f32 and the other Narrow, of 16 bits, which is f32 otherwise
 //   UNIT                      a divisor of rows and columns
 //   Extents, extents_of       rows, columns: of x
 //                             pitch, offset: elements from a row of x to the next, and ahead of the first: multiples of UNIT
@@ -16,10 +17,13 @@
 //   Arguments                 out, x, and the extents that the text does not fix
 
 constexpr int TILE_ROWS = DOWN * UNIT, TILE_COLUMNS = ACROSS * UNIT;
-constexpr int LINE = 128 / sizeof(Bits), SWIZZLE = (LINE < DOWN ? LINE : DOWN) - 1;
+constexpr int LINE = 128 / sizeof(Unit), SWIZZLE = (LINE < DOWN ? LINE : DOWN) - 1;
+
+// A store of f32 takes a part of a unit.
+constexpr int STORED = sizeof(To) > sizeof(Element) && UNIT > 4 ? 4 : UNIT, PARTS = UNIT / STORED;
 
 union Line {
-  Bits bits;
+  Unit bits;
   Element of[UNIT];
 };
 
@@ -43,9 +47,40 @@ DEVICE void turn(const Line (&from)[UNIT], Line (&to)[UNIT]) {
   }
 }
 
+template <class T>
+DEVICE Unit load_unit(const T* from) {
+  if constexpr (sizeof(T) == sizeof(Element)) {
+    return STREAM_LOADS ? __ldcs((const Unit*)from) : __ldg((const Unit*)from);
+  } else {
+    float x[UNIT];
+    load_vector<STREAM_LOADS>(from, x);
+    Line line;
+    store_vector((Narrow*)&line, x);
+    return line.bits;
+  }
+}
+template <class T>
+DEVICE void store_part(T* to, const Unit* unit, int part) {
+  union {
+    typename Bits<STORED * sizeof(Element)>::Type bits;
+    Narrow of[STORED];
+  } read;
+  read.bits = ((const decltype(read.bits)*)unit)[part];
+  if constexpr (sizeof(T) > sizeof(Element)) {
+    float x[STORED];
+#pragma unroll
+    for (int i = 0; i < STORED; i++) x[i] = to_float(read.of[i]);
+    store_vector<STREAM_STORES>(to, x);
+  } else if constexpr (STREAM_STORES) {
+    __stcs((decltype(read.bits)*)to, read.bits);
+  } else {
+    *(decltype(read.bits)*)to = read.bits;
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(const Arguments arguments) {
   // Place p of a line holds square p ^ (its column among the squares): neither side has two accesses in a bank.
-  __shared__ Bits tile[TILE_COLUMNS][DOWN];
+  __shared__ Unit tile[TILE_COLUMNS][DOWN];
   const Extents e = extents_of(arguments);
   const u32 down_all = (e.rows + TILE_ROWS - 1) / TILE_ROWS, across_all = (e.columns + TILE_COLUMNS - 1) / TILE_COLUMNS;
   const u32 of_batch = blockIdx.x % (down_all * across_all), batch = blockIdx.x / (down_all * across_all);
@@ -53,8 +88,8 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
   const int first_column = (int)(ROWS_FIRST ? of_batch / down_all : of_batch % across_all) * TILE_COLUMNS;
   long long x_at = e.offset, out_at = 0;
   add_batch(e, batch, x_at, out_at);
-  const Element* x = arguments.x + x_at;
-  Element* out = arguments.out + out_at;
+  const From* x = arguments.x + x_at;
+  To* out = arguments.out + out_at;
   allow_next_kernel();
   wait_previous_kernels();
   const int across = threadIdx.x % ACROSS, from_column = first_column + across * UNIT;
@@ -64,26 +99,20 @@ extern "C" __global__ void __launch_bounds__(DOWN* ACROSS / PER_THREAD) KERNEL(c
     if (row < e.rows && from_column < e.columns) {
       Line loaded[UNIT], turned[UNIT];
 #pragma unroll
-      for (int i = 0; i < UNIT; i++) {
-        const auto* from = (const Bits*)(x + (long long)(row + i) * e.pitch + from_column);
-        loaded[i].bits = STREAM_LOADS ? __ldcs(from) : __ldg(from);
-      }
+      for (int i = 0; i < UNIT; i++) loaded[i].bits = load_unit(x + (long long)(row + i) * e.pitch + from_column);
       turn(loaded, turned);
 #pragma unroll
       for (int j = 0; j < UNIT; j++) tile[across * UNIT + j][down ^ (across & SWIZZLE)] = turned[j].bits;
     }
   }
   __syncthreads();
-  const int down = threadIdx.x % DOWN, line = threadIdx.x / DOWN;
+  const int part = threadIdx.x % PARTS, down = threadIdx.x / PARTS % DOWN, line = threadIdx.x / (PARTS * DOWN);
   const int row = first_row + down * UNIT;
 #pragma unroll
-  for (int j = 0; j < UNIT * PER_THREAD; j++) {
-    const int of_tile = line + j * (ACROSS / PER_THREAD), column = first_column + of_tile;
-    if (row < e.rows && column < e.columns) {
-      auto* to = (Bits*)(out + (long long)column * e.out_pitch + row);
-      const Bits bits = tile[of_tile][down ^ (of_tile / UNIT & SWIZZLE)];
-      if constexpr (STREAM_STORES) __stcs(to, bits);
-      else *to = bits;
-    }
+  for (int j = 0; j < UNIT * PER_THREAD * PARTS; j++) {
+    const int of_tile = line + j * (ACROSS / PER_THREAD / PARTS), column = first_column + of_tile;
+    if (row < e.rows && column < e.columns)
+      store_part(out + (long long)column * e.out_pitch + row + part * STORED, &tile[of_tile][down ^ (of_tile / UNIT & SWIZZLE)],
+                 part);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // The transpose template: orders of dims in which another one is innermost; see schedules/cuda/transpose.cuh.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 namespace sylvite {
 
-/// out[batch, column, row] = x[batch, row, column], where x may be a slice of longer rows. Bits are moved, whatever they mean. A
+/// out[batch, column, row] = x[batch, row, column], where x may be a slice of longer rows. Bits are moved, whatever they mean, or
+/// numbers of 16 bits become f32 on the way, or those f32 these. A
 /// change between images with their channels innermost and dense ones is one, too. Rows are the dim that is innermost in the
 /// result, columns the one that is innermost in x; batches are all other dims, which may lie between these and in another order.
 struct CudaTransposeProblem {
@@ -18,7 +20,9 @@ struct CudaTransposeProblem {
     std::int64_t extent = 1, x_stride = 0, out_stride = 0;
     bool operator==(const Dim&) const = default;
   };
-  int bytes = 2;  ///< of an element
+  int bytes = 2;  ///< of an element; of the narrower one where they differ
+  std::optional<DType> widens,
+      narrows;  ///< the type of 16 bits of x, or of the result, where the other one is f32
   std::int64_t batch = 1, rows = 0, columns = 0;
   std::vector<Dim> batches;            ///< the outermost in x first
   std::int64_t pitch = 0, offset = 0;  ///< of x, in elements: from a row to the next, and ahead of the first
@@ -28,6 +32,7 @@ struct CudaTransposeProblem {
       false;  ///< runs give all of these numbers; else the outermost batches alone, which no text has
 
   /// Elements that are moved together: of up to 16 bytes, and a divisor of rows, columns, and what lies between them in any run.
+  /// Behind a slice's columns may lie others of the longer row, which are read with them.
   [[nodiscard]] int unit() const;
 };
 [[nodiscard]] Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel);

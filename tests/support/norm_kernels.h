@@ -135,6 +135,12 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: bf16[3,16,2,5,48]) { %v: bf16[5,3,48,2,16] = transpose(%a) {perm=[3,0,4,2,1]} return %v })",
     R"(graph g(%a: f16[2,3,20,17]) { %v: f16[3,2,17,20] = transpose(%a) {perm=[1,0,3,2]} return %v })",
     R"(graph g(%a: bf16[1,64,12,8]@c64) { %v: bf16[4,16,96] = reshape(%a) {shape=[4,16,96]} return %v })",
+    R"(graph g(%a: bf16[2,40,7,8]@c40) { %c: f32[2,40,7,8]@c40 = cast(%a) {to="f32"} %v: f32[2,40,7,8] = to_layout(%c) {block=0} return %v })",
+    R"(graph g(%a: f32[2,64,12,8]) { %c: f16[2,64,12,8] = cast(%a) {to="f16"} %v: f16[2,64,12,8]@c64 = to_layout(%c) {block=64} return %v })",
+    R"(graph g(%a: bf16[2,24,9,8]@c24) { %s: bf16[2,19,9,8]@c19 = slice(%a) {starts=[0,0,0,0], sizes=[2,19,9,8], steps=[1,1,1,1]} %c: f32[2,19,9,8]@c19 = cast(%s) {to="f32"} %v: f32[2,19,9,8] = to_layout(%c) {block=0} return %v })",
+    R"(graph g(%a: f16[3,68,132]) { %v: f16[3,132,68] = transpose(%a) {perm=[0,2,1]} %c: f32[3,132,68] = cast(%v) {to="f32"} return %c })",
+    R"(graph g(%a: f32[2,51,35]) { %v: f32[2,35,51] = transpose(%a) {perm=[0,2,1]} %c: bf16[2,35,51] = cast(%v) {to="bf16"} return %c })",
+    R"(graph g(%a: bf16[2,50,35]) { %c: f32[2,50,35] = cast(%a) {to="f32"} %v: f32[2,35,50] = transpose(%c) {perm=[0,2,1]} return %v })",
 };
 
 }  // namespace sylvite

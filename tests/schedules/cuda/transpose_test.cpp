@@ -48,6 +48,19 @@ TEST(CudaTranspose, ReadsChangesOfLayout) {
               testing::ElementsAre(1, 96, 64));
 }
 
+/// A slice's columns need not be whole vectors where others of its longer rows follow.
+TEST(CudaTranspose, ConvertsOnTheWay) {
+  const CudaTransposeProblem leaves = read_cuda_transpose(norm_kernel(transpose_texts[17])).problem;
+  EXPECT_EQ(leaves.widens, DType::bf16);
+  EXPECT_EQ(leaves.unit(), 8);
+  const CudaTransposeProblem comes = read_cuda_transpose(norm_kernel(transpose_texts[18])).problem;
+  EXPECT_EQ(comes.narrows, DType::f16);
+  EXPECT_EQ(comes.unit(), 8);
+  const CudaTransposeProblem part = read_cuda_transpose(norm_kernel(transpose_texts[19])).problem;
+  EXPECT_EQ((std::vector<std::int64_t>{part.batch, part.rows, part.columns, part.pitch, part.unit()}),
+            (std::vector<std::int64_t>{2, 72, 19, 24, 8}));
+}
+
 TEST(CudaTranspose, VectorsFitBothSides) {
   const auto unit = [](const char* text) { return read_cuda_transpose(norm_kernel(text)).problem.unit(); };
   EXPECT_EQ(unit(transpose_texts[0]), 8);
