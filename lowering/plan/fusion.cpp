@@ -389,7 +389,8 @@ class Fuser {
       const int gathers = behind == draft.gathers.end() ? 0 : behind->second;
       reading.gathers = std::max(reading.gathers, gathers + (reads_elements(reader) ? 1 : 0));
     }
-    if (draft.anchor != no_node && (reads_elements(id) || takes_gathers_[id])) return std::nullopt;
+    const bool is_apart = draft.anchor != no_node || turns_apart(graph_, draft.nodes, candidate, options_);
+    if (is_apart && (reads_elements(id) || takes_gathers_[id])) return std::nullopt;
     if (!reads_elements(id) && cost_of(graph_, candidate) > reading.allowance) return std::nullopt;
     const bool is_small = role_of(candidate) == Role::view || is_widening(graph_, candidate);
     if (reading.gathers >= most_gathers && !is_small) return std::nullopt;
@@ -442,8 +443,7 @@ class Fuser {
   [[nodiscard]] std::string reason(const Draft& draft) const {
     std::string text =
         draft.anchor == no_node ? names(draft.nodes) : std::string(op_info(node(draft.anchor).op).name);
-    NodeSet ahead;
-    NodeSet after;
+    NodeSet ahead, after;
     for (NodeId id : draft.nodes) {
       if (draft.anchor == no_node || id == draft.anchor) continue;
       (draft.allowance.contains(id) ? ahead : after).insert(id);

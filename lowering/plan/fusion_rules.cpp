@@ -176,6 +176,23 @@ bool is_widening(const Graph& graph, const Node& node) {
   return is_float(from) && is_float(to) && dtype_size(from) < dtype_size(to);
 }
 
+bool turns_apart(const Graph& graph, const std::set<NodeId>& nodes, const Node& added,
+                 const LoweringOptions& options) {
+  constexpr std::int64_t least_bytes = 4 << 20;  // less is in the caches, and a launch takes as long
+  constexpr std::int64_t least_channels = 9;     // threads of single elements turn fewer as fast
+  if (!options.refuse_template || is_widening(graph, added)) return false;
+  bool turns = false;
+  for (const NodeId id : nodes) {
+    const Node& node = graph.node(id);
+    const TensorType &from = graph.type(node.inputs[0]), &to = graph.type(node.outputs[0]);
+    if (node.op == Op::to_layout && from.layout.channel_block > 0 && to.layout.channel_block == 0)
+      turns = to.byte_size() >= least_bytes && to.dims()[1] >= least_channels;
+    else if (node.op != Op::slice && !is_widening(graph, node))
+      return false;
+  }
+  return turns;
+}
+
 bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options) {
   return is_widening(graph, node) || (options.refuse_template && node.op == Op::broadcast_to);
 }

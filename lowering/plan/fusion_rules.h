@@ -68,6 +68,11 @@ enum class Role {
 /// A cast from floats of fewer bits: what it reads is smaller than its result, however often it is read.
 [[nodiscard]] bool is_widening(const Graph& graph, const Node& node);
 
+/// Are these a change of a large image's layout from channels innermost, of what is widened or cut on the way at most, and `added`
+/// no such work? A GPU has a template for that, while gathers along the lines of planes read single channels.
+[[nodiscard]] bool turns_apart(const Graph& graph, const std::set<NodeId>& nodes, const Node& added,
+                               const LoweringOptions& options);
+
 /// It is less to read what `node` is made of than its result, however many kernels do so: conversions to wider floats, and on a
 /// GPU, whose threads read elements one by one, broadcasts.
 [[nodiscard]] bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options);
