@@ -163,6 +163,8 @@ constexpr Pass<Options> table[] = {
     {"turn_images", fuses_innermost,
      [](const Graph& graph, const Options& options) { return turn_images(graph, options.tf32); },
      "rows of an image's pixels are taken from the image with its channels innermost, where they lie"},
+    {"widen_turned", fuses_for_templates, plain<widen_turned>,
+     "numbers become wider behind transposes, which then move less", has<Op::cast>},
     {"align_rows", fuses_innermost,
      [](const Graph& graph, const Options& options) { return align_rows(graph, options.tf32); },
      "operands of large products whose rows are no multiple of 16 bytes are copied to rows that are",

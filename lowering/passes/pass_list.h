@@ -94,6 +94,10 @@ namespace sylvite {
 /// before the reshape, where it moves nothing. REQUIRES to be the last pass on views: flatten undoes it.
 [[nodiscard]] Graph turn_images(const Graph& graph, bool tf32);
 
+/// The same graph in which casts to wider floats that are read through transposes alone, and reshapes beside these, come behind
+/// them.
+[[nodiscard]] Graph widen_turned(const Graph& graph);
+
 /// The same graph in which products of 16-bit floats whose rows a transpose made of columns, by matrices of weights, are
 /// products of those matrices, turned, by what lies there. Done where every path from such a product, through work with
 /// constants that vary along its last axis only and through further such products, meets a transpose back.
