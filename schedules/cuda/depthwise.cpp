@@ -14,9 +14,18 @@ using Windows = CudaMatmulProblem::Windows;
 
 constexpr std::int64_t most_held = 150;  // numbers in a thread's registers, beside addresses
 
+/// Taps of a line that a thread holds at once. Of long ones it would hold the pixels that its tile meets, and no room is left for
+/// a tile that shares them.
+std::int64_t segment_of(const Windows& w) {
+  constexpr std::int64_t most_whole = 31, enough = 16;
+  if (w.taps_x <= most_whole) return w.taps_x;
+  return ceil_div(w.taps_x, ceil_div(w.taps_x, enough));
+}
+
 /// How a thread walks along an axis, in the steps that depthwise.cuh tells of.
 struct Walk {
-  std::int64_t step, span, tiles, covered;  ///< span: lines or columns met; covered: pixels of all tiles
+  std::int64_t step, span, tiles,
+      covered;  ///< span: lines, or columns of a segment, met; covered: pixels of all tiles
 };
 
 Walk walk_along(std::int64_t tile, std::int64_t stride, std::int64_t taps, std::int64_t dilation,
@@ -28,7 +37,7 @@ Walk walk_y(const Windows& w, const CudaDepthwiseChoice& c) {
   return walk_along(c.tile_y, w.stride_y, w.taps_y, w.dilation_y, w.out_lines);
 }
 Walk walk_x(const Windows& w, const CudaDepthwiseChoice& c) {
-  return walk_along(c.tile_x, w.stride_x, w.taps_x, w.dilation_x, w.out_columns);
+  return walk_along(c.tile_x, w.stride_x, segment_of(w), w.dilation_x, w.out_columns);
 }
 std::int64_t tiles_in_all(const Windows& w, const CudaDepthwiseChoice& c) {
   return w.images * w.out_frames * walk_y(w, c).tiles * walk_x(w, c).tiles;
@@ -43,7 +52,7 @@ std::int64_t held(const Windows& w, const CudaDepthwiseChoice& c) {
 double instructions(const Windows& w, const CudaDepthwiseChoice& c) {
   const double pixels = c.tile_y * c.tile_x, conversion = 1 + 1. / c.vector;
   const auto lines = static_cast<double>(walk_y(w, c).span);
-  const auto columns = static_cast<double>(walk_x(w, c).span);
+  const auto columns = static_cast<double>(walk_x(w, c).span * ceil_div(w.taps_x, segment_of(w)));
   const auto taps = static_cast<double>(w.taps());
   const auto frames = static_cast<double>(w.taps_z);
   return taps + frames * lines * columns / pixels * (conversion + 2. / c.vector) +
@@ -126,8 +135,9 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
   result.source.text = grouped_text(problem, choice.vector, launch.entry);
   result.source.text += fold_text(problem);
   result.source.text += fmt::format(
-      "constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {};\n", choice.tile_y,
-      choice.tile_x, choice.lanes, positions, w.taps() <= most_unrolled ? walk_y(w, choice).span : 1);
+      "constexpr int TILE_Y = {}, TILE_X = {}, LANES = {}, POSITIONS = {}, UNROLL = {}, SEGMENT = {};\n",
+      choice.tile_y, choice.tile_x, choice.lanes, positions,
+      w.taps() <= most_unrolled ? walk_y(w, choice).span : 1, segment_of(w));
   result.source.text += embedded::cuda_depthwise;
   const std::int64_t tiles = tiles_in_all(w, choice);
   const std::int64_t strips = ceil_div(w.channels / choice.vector, std::int64_t{choice.lanes});

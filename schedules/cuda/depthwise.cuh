@@ -10,6 +10,7 @@
 //   LANES, POSITIONS          vectors of channels, and tiles of pixels, of a block
 //   FOLD                      PRODUCTS, LARGEST or MEAN, whose count has padding or not (COUNTS_PADDING; PAD_AFTER_Z, ...)
 //   UNROLL                    lines of a window that are unrolled
+//   SEGMENT                   taps of a line that a thread holds at once: windows longer than that are walked in segments
 //   FILTER_BY_CHANNEL         the filter lies as [channel][tap], and comes into shared memory as [tap][channel]
 //   Arguments                 pointers: out, x, filter [tap][channel] of PRODUCTS, and what is read
 //   finish(a, image, pixel, channel, x)   the work on VECTOR channels, and their store
@@ -18,7 +19,7 @@
 constexpr int STEP_Y = STRIDE_Y == 1 ? DILATION_Y : 1, STEP_X = STRIDE_X == 1 ? DILATION_X : 1;
 constexpr int APART_Y = DILATION_Y / STEP_Y, APART_X = DILATION_X / STEP_X;  // neighbouring taps, in steps
 constexpr int SPAN_Y = (TILE_Y - 1) * STRIDE_Y + (TAPS_Y - 1) * APART_Y + 1;
-constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (TAPS_X - 1) * APART_X + 1;
+constexpr int SPAN_X = (TILE_X - 1) * STRIDE_X + (SEGMENT - 1) * APART_X + 1;
 constexpr int VECTORS = CHANNELS / VECTOR, STRIPS = (VECTORS + LANES - 1) / LANES;
 
 /// What a window begins with, and padding counts as.
@@ -82,8 +83,10 @@ DEVICE int first_of_tile(int tile) {
 
 typedef float Sums[TILE_Y][TILE_X][VECTOR];
 
-// The part of the windows that lies in one frame, whose taps `filter` begins with.
-DEVICE void fold_frame(const Extents& e, const Element* pixels, const Element* filter, int line, int column, Sums& sum) {
+// The part of the windows that lies in one frame, whose taps `filter` begins with, and in the segment that begins with the tap
+// `first` of a line.
+DEVICE void fold_segment(const Extents& e, const Element* pixels, const Element* filter, int line, int column, int first,
+                         Sums& sum) {
 #pragma unroll UNROLL
   for (int y = 0; y < SPAN_Y; y++) {
     const int met = line + y * STEP_Y;
@@ -104,10 +107,11 @@ DEVICE void fold_frame(const Extents& e, const Element* pixels, const Element* f
       const int below = y - tile_y * STRIDE_Y;
       if (below < 0 || below % APART_Y != 0 || below / APART_Y >= TAPS_Y) continue;
 #pragma unroll
-      for (int tap = 0; tap < TAPS_X; tap++) {
+      for (int tap = 0; tap < SEGMENT; tap++) {
+        if (TAPS_X % SEGMENT != 0 && first + tap >= TAPS_X) continue;
         float w[VECTOR] = {};
         if constexpr (FOLD == PRODUCTS)
-          load_filter(filter + (below / APART_Y * TAPS_X + tap) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), w);
+          load_filter(filter + (below / APART_Y * TAPS_X + first + tap) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), w);
 #pragma unroll
         for (int tile_x = 0; tile_x < TILE_X; tile_x++) {
 #pragma unroll
@@ -142,8 +146,11 @@ extern "C" __global__ void __launch_bounds__(LANES* POSITIONS) KERNEL(const Argu
     const int met = frame + z * DILATION_Z;
     if ((unsigned)met >= (unsigned)FRAMES) continue;
     const long long of_all = (long long)(image / OUT_FRAMES) * FRAMES + met;
-    fold_frame(e, arguments.x + of_all * (e.lines * e.columns) * CHANNELS + channel,
-               filter + z * (TAPS_Y * TAPS_X) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS), line, column, sum);
+    const Element* of_frame = filter + z * (TAPS_Y * TAPS_X) * (FILTER_BY_CHANNEL ? LANES * VECTOR : CHANNELS);
+#pragma unroll 1
+    for (int first = 0; first < TAPS_X; first += SEGMENT)
+      fold_segment(e, arguments.x + of_all * (e.lines * e.columns) * CHANNELS + channel, of_frame, line,
+                   column + first * DILATION_X, first, sum);
   }
 #pragma unroll
   for (int tile_y = 0; tile_y < TILE_Y; tile_y++) {

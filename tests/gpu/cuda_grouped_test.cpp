@@ -74,6 +74,27 @@ TEST_F(GpuCudaDepthwise, DilatedWindowsAgreeWithTheInterpreter) {
   }
 }
 
+/// They are walked in segments, of which the last may have fewer taps.
+TEST_F(GpuCudaDepthwise, LongWindowsAgreeWithTheInterpreter) {
+  for (const std::int64_t taps : {32, 33, 75}) {
+    ConvSpec spec = groups(40, 40, 1, 1);
+    spec.taps_x = taps;
+    spec.columns = 91;
+    spec.pads = {0, taps / 2, 0, taps / 2};
+    check_depthwise(spec);
+    spec.element = DType::f32;
+    spec.stride = 2;
+    check_depthwise(spec);
+    spec.stride = 1;
+    spec.dilation = 2;
+    spec.pads = {0, taps, 0, taps - 1};
+    check_depthwise(spec);
+  }
+  ConvSpec square = groups(16, 16, 35, 1);
+  square.pads = {17, 17, 17, 17};
+  check_depthwise(square);
+}
+
 TEST_F(GpuCudaDepthwise, EpiloguesAgreeWithTheInterpreter) {
   for (const char* epilogue : {"none", "scale", "residual"}) {
     ConvSpec spec = groups(64, 64, 3, 1);

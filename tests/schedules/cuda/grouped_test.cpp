@@ -80,6 +80,10 @@ TEST(CudaGrouped, RefusesWithAReason) {
   ConvSpec wide = groups(64, 64);
   wide.columns = 400;
   wide.taps_x = 301;
+  EXPECT_EQ(read_cuda_depthwise(conv_kernel(wide)).refusal, "");
+  wide.taps_x = 31;
+  wide.stride = 2;
+  wide.dilation = 5;  // neighbours share no line that all of their taps meet
   EXPECT_THAT(read_cuda_depthwise(conv_kernel(wide)).refusal, HasSubstr("registers"));
 }
 
