@@ -17,6 +17,7 @@
 #include "runtime/given_inputs.h"
 #include "runtime/one_run.h"
 #include "runtime/program_code.h"
+#include "runtime/repeated_run.h"
 #include "runtime/state_memory.h"
 #include "runtime/threads.h"
 
@@ -80,6 +81,7 @@ struct Program::Rep {
   const Plan& plan;  ///< of the code: numbers that depend on sizes are those of `bindings`
   const ProgramOptions& options;
   RunContext context;
+  RepeatedRun runs{options.threads, options.spin_seconds};
   Bindings bindings;
   GivenInputs inputs;
   std::shared_ptr<Arena> arena;                            ///< also of relatives that take turns
@@ -97,8 +99,7 @@ struct Program::Rep {
   std::deque<KernelCall> calls;             ///< per launch
   std::vector<std::vector<Moving>> moving;  ///< per launch
 
-  std::vector<std::vector<halide_buffer_t*>> input_uses;   ///< per graph input
-  std::vector<std::vector<halide_buffer_t*>> output_uses;  ///< per graph output
+  std::vector<std::vector<halide_buffer_t*>> input_uses, output_uses;  ///< per graph input, and output
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
@@ -389,8 +390,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs, over);
-  with_workers(rep_->context.threads(), rep_->options.spin_seconds,
-               [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
+  rep_->runs.run([&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
   return rep_->take_results();
 }
 

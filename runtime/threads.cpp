@@ -8,6 +8,7 @@
 #include <exception>
 #include <utility>
 
+#include "runtime/repeated_run.h"
 #include "runtime/worker_team.h"
 
 namespace sylvite {
@@ -15,6 +16,9 @@ namespace {
 
 /// The team that the calling thread leads.
 thread_local WorkerTeam* led_team = nullptr;
+
+/// Where the calling thread's RepeatedRun notes that a loop was to be shared.
+thread_local bool* met_loop = nullptr;
 
 /// This process was forked from one that had asked for workers.
 std::atomic<bool> workers_are_lost = false;
@@ -67,10 +71,24 @@ void with_workers(int threads, double spin_seconds, const std::function<void()>&
   if (failure) std::rethrow_exception(failure);
 }
 
+void RepeatedRun::run(const std::function<void()>& body) {
+  bool has_loops = false;
+  bool* const before = std::exchange(met_loop, &has_loops);
+  try {
+    with_workers(had_loops_ ? threads_ : 1, spin_seconds_, body);
+  } catch (...) {
+    met_loop = before;
+    throw;
+  }
+  met_loop = before;
+  had_loops_ = has_loops;
+}
+
 int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int first, int count,
                  std::uint8_t* closure) {
   const auto* context = static_cast<const RunContext*>(user_context);
   const int threads = context != nullptr ? usable_threads(std::min(context->threads(), count)) : 1;
+  if (threads > 1 && met_loop != nullptr) *met_loop = true;
   const ParallelLoop loop{user_context, task, first, count, closure};
   if (threads > 1 && led_team == nullptr && !WorkerTeam::in_task() && omp_in_parallel() == 0) {
     int result = 0;

@@ -1,16 +1,19 @@
 #include "runtime/threads.h"
 
 #include <gmock/gmock.h>
+#include <omp.h>
 #include <sched.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
+#include "runtime/repeated_run.h"
 #include "runtime/worker_team.h"
 
 namespace sylvite {
@@ -52,6 +55,32 @@ TEST(ParallelForTest, PropagatesTheErrorCode) {
   };
   check();
   with_workers(2, 1e-4, check);
+}
+
+TEST(ParallelForTest, RunsWithoutLoopsHaveNoWorkers) {
+  RunContext context(2);
+  RepeatedRun repeated(2, 1e-4);
+  std::vector<std::atomic<int>> counts(100);
+  const auto share = [&](int count) {
+    EXPECT_EQ(parallel_for(&context, add_one, 0, count, bytes_of(counts.data())), 0);
+  };
+  const auto threads_of_a_run = [&](const std::function<void()>& run) {
+    int threads = 0;
+    repeated.run([&] {
+      threads = omp_get_num_threads();
+      run();
+    });
+    return threads;
+  };
+  EXPECT_EQ(threads_of_a_run([] {}), 2);               // nothing is known yet
+  EXPECT_EQ(threads_of_a_run([&] { share(1); }), 1);   // one task is no loop to share
+  EXPECT_EQ(threads_of_a_run([&] { share(50); }), 1);  // it gets workers for itself
+  EXPECT_EQ(threads_of_a_run([&] { share(100); }), 2);
+  EXPECT_EQ(threads_of_a_run([] {}), 2);
+  EXPECT_EQ(threads_of_a_run([] {}), 1);
+  EXPECT_EQ(counts[0], 3);
+  EXPECT_EQ(counts[49], 2);
+  EXPECT_EQ(counts[99], 1);
 }
 
 struct Order {
