@@ -1,6 +1,7 @@
 #include "runtime/compiled_model.h"
 
 #include "runtime/one_run.h"
+#include "runtime/tails.h"
 
 namespace sylvite {
 namespace {
@@ -32,11 +33,19 @@ auto CompiledModel::Rep::run(const Inputs& inputs) {
 
 void CompiledModel::Rep::wait() {
   family().wait();
+  if (Tails* behind = tails()) behind->wait();
+}
+
+bool CompiledModel::Rep::is_compiling() const {
+  if (first_ != nullptr) return !first_->is_ready();
+  const Tails* behind = tails();
+  return family_->is_compiling() || (behind != nullptr && behind->is_compiling());
 }
 
 void CompiledModel::Rep::stop_compiling() {
   if (first_ != nullptr) first_->stop();
   if (family_) family_->stop_compiling();
+  if (Tails* behind = tails()) behind->stop();
 }
 
 std::vector<Tensor> CompiledModel::Rep::run_tensors(const std::vector<Tensor>& inputs) {

@@ -22,15 +22,13 @@ struct CompiledModel::Rep {
 
   /// Waits until it is ready; throws what making it throws.
   [[nodiscard]] Family& family();
-  /// The same, and for kernels that are compiled behind runs.
+  /// The same, and for kernels that are compiled behind runs, also of what follows host steps.
   void wait();
   /// Ends what is compiled in the background, soon. REQUIRES that no run follows.
   void stop_compiling();
   [[nodiscard]] bool is_ready() const { return first_ == nullptr || first_->is_ready(); }
   /// Would `wait` wait? What compiling throws, the next run throws.
-  [[nodiscard]] bool is_compiling() const {
-    return first_ != nullptr ? !first_->is_ready() : family_->is_compiling();
-  }
+  [[nodiscard]] bool is_compiling() const;
 
   [[nodiscard]] const ModelSizes& sizes() const {
     return first_ != nullptr ? first_->sizes() : family_->sizes();
@@ -43,6 +41,7 @@ struct CompiledModel::Rep {
  private:
   template <typename Inputs>
   auto run(const Inputs& inputs);
+  [[nodiscard]] Tails* tails() const { return family_ ? family_->latest().tails.get() : nullptr; }
 
   std::optional<Family> family_;         ///< once it is ready and was asked for
   std::unique_ptr<FirstAnswers> first_;  ///< until then

@@ -1,5 +1,7 @@
 #include "runtime/tails.h"
 
+#include <algorithm>
+
 #include "runtime/background.h"
 #include "runtime/family.h"
 
@@ -7,6 +9,8 @@ namespace sylvite {
 
 struct Tails::Member {
   explicit Member(const std::function<Family(const std::stop_token&)>& make) : making(make) {}
+
+  [[nodiscard]] Tails* next() const { return family ? family->latest().tails.get() : nullptr; }
 
   std::optional<Family> family;  ///< once it is ready
   Background<Family> making;
@@ -37,6 +41,30 @@ std::optional<std::vector<HostValue>> Tails::run(const std::shared_ptr<const Par
   Built* built = waits ? &member.family->of(inputs) : member.family->compiled_of(inputs);
   if (built == nullptr) return std::nullopt;
   return run_values(*built, inputs);
+}
+
+void Tails::wait() {
+  for (const auto& [tail, member] : members_) {
+    if (!member->family) {
+      member->making.wait();
+      continue;
+    }
+    member->family->wait();
+    if (Tails* next = member->next()) next->wait();
+  }
+}
+
+void Tails::stop() {
+  members_.clear();
+}
+
+bool Tails::is_compiling() const {
+  return std::ranges::any_of(members_, [](const auto& each) {
+    const Member& member = *each.second;
+    if (!member.family) return member.making.is_mine() && !member.making.is_ready();
+    const Tails* next = member.next();
+    return member.family->is_compiling() || (next != nullptr && next->is_compiling());
+  });
 }
 
 }  // namespace sylvite

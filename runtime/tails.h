@@ -26,6 +26,11 @@ class Tails {
   [[nodiscard]] std::optional<std::vector<HostValue>> run(const std::shared_ptr<const ParsedModel>& tail,
                                                           const std::vector<HostValue>& inputs);
   [[nodiscard]] std::size_t size() const { return members_.size(); }
+  /// Until what runs began to compile is there, also for tails of tails. What compiling throws, the next run throws.
+  void wait();
+  [[nodiscard]] bool is_compiling() const;
+  /// Ends what is compiled, soon. REQUIRES that no run follows.
+  void stop();
 
  private:
   struct Member;
