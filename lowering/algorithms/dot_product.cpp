@@ -48,7 +48,8 @@ std::vector<Expr> joined_pair(const PairedFold& fold, std::vector<Expr> argument
 
 Expr stored_product(const Expr& a, const Expr& b) {
   if (a.type().is_int_or_uint()) return Halide::cast<std::int32_t>(a) * Halide::cast<std::int32_t>(b);
-  return Halide::cast<float>(a) * Halide::cast<float>(b);
+  const Halide::Type type = a.type() == Halide::Float(64) ? Halide::Float(64) : Halide::Float(32);
+  return Halide::cast(type, a) * Halide::cast(type, b);
 }
 
 }  // namespace sylvite

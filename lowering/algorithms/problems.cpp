@@ -58,13 +58,14 @@ bool has_wide_rows(const Graph& body, const Node& node) {
          body.type(node.inputs.at(1)).dtype == DType::bf16;
 }
 
-/// All of the anchor's values must be f32, or all bf16, but for parameters that infer.h lets differ: a
-/// convolution's, and the right operand of a matmul. Of i16 the type rule has seen to it.
+/// All of the anchor's values must be f32, all bf16, or those of a matmul all f64, but for parameters that infer.h lets differ:
+/// a convolution's, and the right operand of a matmul. Of i16 the type rule has seen to it.
 std::string element_refusal(const Graph& body, const Node& node) {
   const DType element = body.type(node.inputs.at(0)).dtype;
   const bool has_steps = element == DType::i16 || element == DType::u8;
   if (has_steps && body.type(node.outputs.at(0)).dtype == DType::i32) return "";
-  const bool is_known = element == DType::f32 || element == DType::bf16;
+  const bool is_known =
+      element == DType::f32 || element == DType::bf16 || (element == DType::f64 && node.op == Op::matmul);
   std::vector<ValueId> values = node.inputs;
   if (node.op == Op::conv || has_wide_rows(body, node)) values.resize(1);
   values.push_back(node.outputs.at(0));
@@ -392,8 +393,7 @@ bool is_scalar_constant(const Graph& body, ValueId id) {
   return value.constant && value.constant->size() == 1;
 }
 
-/// Why the work around two convolutions cannot be done by rows; empty when it can. What is between them is
-/// computed beyond the plane's border, too: it reads nothing else.
+/// Why the work around two convolutions cannot be done by rows; empty when it can. All between them exists beyond the border, too.
 std::string rows_refusal(const Graph& body, const Node& first, const Node& second) {
   if (body.outputs.size() != 1)
     return fmt::format("it has {} outputs, a template makes one", body.outputs.size());

@@ -14,8 +14,8 @@ std::int64_t least_panels(const MatmulProblem& problem) {
 
 MatmulTiling tiling_of(const MatmulProblem& problem, const MatmulPoint& point) {
   MatmulTiling tiling{};
-  tiling.tile.rows = std::min(point.rows, problem.least_m);
-  tiling.tile.panels = std::min(point.panels, least_panels(problem));
+  tiling.tile =
+      tile_of(problem, std::min(point.rows, problem.least_m), std::min(point.panels, least_panels(problem)));
   tiling.guards_rows = point.slab > 0 && problem.has_open_m;
   const std::int64_t row_tiles = ceil_div(problem.m, tiling.tile.rows);
   tiling.row_tiles = tiling.guards_rows ? point.row_tiles : std::min(point.row_tiles, row_tiles);
@@ -35,6 +35,10 @@ double task_count(const MatmulProblem& problem, const MatmulTiling& tiling) {
 
 std::int64_t element_bytes(const MatmulProblem& problem) {
   return static_cast<std::int64_t>(dtype_size(problem.element));
+}
+
+RegisterTile tile_of(const MatmulProblem& problem, std::int64_t rows, std::int64_t panels) {
+  return {rows, panels, problem.element == DType::f64 ? 2 * panel_width : panel_width};
 }
 
 namespace {

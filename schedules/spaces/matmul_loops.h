@@ -46,6 +46,8 @@ struct MatmulTiling {
 [[nodiscard]] std::int64_t panel_count(const MatmulProblem& problem);
 [[nodiscard]] std::int64_t least_panels(const MatmulProblem& problem);  ///< in any run
 [[nodiscard]] std::int64_t element_bytes(const MatmulProblem& problem);
+/// Registers are counted in floats of 32 bits, of which a sum of f64 takes two.
+[[nodiscard]] RegisterTile tile_of(const MatmulProblem& problem, std::int64_t rows, std::int64_t panels);
 [[nodiscard]] double task_count(const MatmulProblem& problem, const MatmulTiling& tiling);
 
 /// Sets row_tiles, panel_groups and rows_outer: which operand stays in the L2 while the other passes by; and

@@ -35,11 +35,11 @@ const std::vector<std::int64_t> panel_choices = {2, 4, 3, 1};
 /// The register tile that the model likes best. Rows beyond 8 crowd one set of the L1 when k is a power of
 /// two.
 RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
-  RegisterTile best{1, 1};
+  RegisterTile best = tile_of(problem, 1, 1);
   double best_cycles = tile_cycles(problem, machine, best);
   for (const std::int64_t rows : up_to(problem.least_m, row_choices)) {
     for (const std::int64_t panels : up_to(least_panels(problem), panel_choices)) {
-      const RegisterTile tile{rows, panels};
+      const RegisterTile tile = tile_of(problem, rows, panels);
       const double crowding = rows > 8 ? 1.1 : 1.0;
       const double cycles = crowding * tile_cycles(problem, machine, tile);
       if (!fits_registers(machine, tile) || cycles >= best_cycles) continue;

@@ -73,6 +73,35 @@ TEST(MatmulPanels, PacksATransposedWeight) {
   expect_heuristic(dense_kernel({11, 20}, 20, 40, true), "matmul_panels", 1);
 }
 
+// A sum of f64 takes two registers where one of f32 takes one.
+TEST(MatmulPanels, TakesDoubles) {
+  const std::string weight =
+      "graph g(%a: f64[13,75], %w: f64[75,100], %b: f64[100]) { %v: f64[13,100] = "
+      "matmul(%a, %w) %s: f64[13,100] = add(%v, %b) %r: f64[13,100] = relu(%s) return %r }";
+  const std::string turned =
+      "graph g(%a: f64[2,5,64], %w: f64[37,64]) { %t: f64[64,37] = transpose(%w) "
+      "{perm=[1,0]} %v: f64[2,5,37] = matmul(%a, %t) return %v }";
+  const std::string both =
+      "graph g(%a: f64[2,9,40], %b: f64[2,40,48]) { %v: f64[2,9,48] = matmul(%a, %b) "
+      "return %v }";
+  for (const std::string& text : {weight, turned, both}) {
+    const Graph body = parse_graph(text);
+    std::vector<bool> weights(body.inputs.size(), text != both);
+    weights[0] = false;
+    const Kernel kernel = make_kernel(body, weights);
+    const Space& space = space_named(text == both ? "matmul_activations" : "matmul_panels");
+    for (const int threads : {1, 2}) {
+      const Machine machine = test_machine(threads);
+      ASSERT_EQ(spaces_for(kernel, machine).front().name, space.name);
+      check_candidate(kernel, heuristic_candidate(space, kernel, machine));
+      for (const std::int64_t panels : {1, 2})
+        check_candidate(kernel,
+                        bound(space, kernel, machine)
+                            .at(point_with(space, kernel, machine, {{"rows", 3}, {"panels", panels}})));
+    }
+  }
+}
+
 // A row in f32 by a weight in bf16, as it is and turned: the products are f32's, whatever the processor has.
 TEST(MatmulPanels, TakesAWideRowByANarrowWeight) {
   const Space& space = space_named("matmul_panels");
