@@ -9,6 +9,7 @@
 #include "frontend/quick/functions.h"
 #include "frontend/quick/products.h"
 #include "frontend/quick/request.h"
+#include "frontend/quick/vectors.h"
 
 namespace sylvite::quick {
 namespace {
@@ -89,10 +90,13 @@ OutputTensors attention(const Request& request) {
                     pack_columns(depth.count, columns.count, panels,
                                  k + columns.first * scored.depth + depth.first, scored.depth);
                   });
-              for (std::int64_t row = 0; row < rows; ++row)
-                softmax_scores(scores.data() + row * positions,
-                               bias == nullptr ? nullptr : bias + (batch * rows + row) * positions, positions,
-                               row, options);
+              float* const first = scores.data();
+              in_vectors([=, &options] {
+                for (std::int64_t row = 0; row < rows; ++row)
+                  softmax_scores(first + row * positions,
+                                 bias == nullptr ? nullptr : bias + (batch * rows + row) * positions,
+                                 positions, row, options);
+              });
               multiply_batches(
                   summed, 1, [&](std::int64_t) { return scores.data(); },
                   [&](std::int64_t) { return output + batch * rows * summed.columns; },

@@ -9,6 +9,7 @@
 #include "frontend/quick/functions.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/share.h"
+#include "frontend/quick/vectors.h"
 
 namespace sylvite::quick {
 namespace {
@@ -30,7 +31,9 @@ using UnaryRow = void (*)(const float* x, float* to, std::int64_t count);
 
 template <auto function>
 void map_row(const float* x, float* to, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = function(x[i]);
+  in_vectors([=] {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = function(x[i]);
+  });
 }
 
 constexpr double vectors = 1;   // compilers make vectors of it

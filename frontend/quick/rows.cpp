@@ -5,6 +5,7 @@
 #include "frontend/quick/functions.h"
 #include "frontend/quick/request.h"
 #include "frontend/quick/share.h"
+#include "frontend/quick/vectors.h"
 
 namespace sylvite::quick {
 namespace {
@@ -86,7 +87,9 @@ OutputTensors reduce(const Request& request) {
   float* to = result.mutable_view<float>().data();
   share_out(
       view->outer, static_cast<double>(request.inputs[0]->size()), request.threads, [&](std::int64_t outer) {
-        fold_one(request.op, from + outer * view->extent * view->inner, to + outer * view->inner, *view);
+        in_vectors([=, &request, &view] {
+          fold_one(request.op, from + outer * view->extent * view->inner, to + outer * view->inner, *view);
+        });
       });
   return {result};
 }
@@ -99,7 +102,7 @@ OutputTensors softmax(const Request& request) {
   const float* from = request.data(0);
   float* to = result.mutable_view<float>().data();
   share_out(view.outer, static_cast<double>(input.size()) * 8, request.threads, [&](std::int64_t row) {
-    softmax_row(from + row * view.extent, to + row * view.extent, view.extent);
+    in_vectors([=] { softmax_row(from + row * view.extent, to + row * view.extent, view.extent); });
   });
   return {result};
 }
@@ -117,7 +120,9 @@ OutputTensors axis_norm(const Request& request) {
   share_out(input.size() / count, static_cast<double>(input.size()) * 4, request.threads,
             [&](std::int64_t at) {
               float* row = to + at * count;
-              normalise(from + at * count, row, count, request.op == Op::layer_norm, epsilon);
+              in_vectors([=, &request] {
+                normalise(from + at * count, row, count, request.op == Op::layer_norm, epsilon);
+              });
               if (scale.size() > 0)
                 for (std::int64_t i = 0; i < count; ++i)
                   row[i] *= scale.view<float>()[static_cast<std::size_t>(i)];
