@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "frontend/quick/quick.h"
+#include "runtime/compiled_model.h"
 #include "tests/frontend/onnx/loop_model.h"
 #include "tests/runtime/test_session.h"
 
@@ -88,6 +90,26 @@ TEST(Tails, StepsGoOnUntilATailIsReady) {
   run();
   EXPECT_EQ(waited, 1);
   EXPECT_EQ(answered, 1);
+}
+
+TEST(Tails, AModelWaitsForThem) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/chosen_rows.onnx";
+  write_file(path, chosen_rows().SerializeAsString());
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.first_answer"] = "fast";
+  CompiledModel model = compile(path, options);
+  Tensor x = sample_tensor(DType::f32, {40, 8}, 1);
+  x.set_double(0, 1.5);
+  const std::vector<Tensor> expected = model.run({x});
+  model.wait();
+  // A tail is made once steps on the host have taken some time.
+  for (int i = 0; !model.rep().is_compiling() && i < 100000; ++i) (void)model.run({x});
+  EXPECT_TRUE(model.rep().is_compiling());
+  model.wait();
+  EXPECT_FALSE(model.rep().is_compiling());
+  const std::vector<Tensor> actual = model.run({x});
+  for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual.at(i), expected[i]);
 }
 
 TEST(Tails, BodiesOfLoopsAreCompiledOnce) {
