@@ -176,17 +176,19 @@ def _masked_scatter_backward(grad: Tensor, mask: Tensor, sizes: Sequence[int]) -
 
 
 def _put_by_mask(x: Tensor, indices: Sequence[Tensor | None], values: Tensor, accumulate: bool = False) -> Any:
-    """What a mask over the first axes selects gets one value each, in order, or all the same."""
-    mask = indices[0]
+    """What a mask over some axes side by side selects gets one value each, in order, or all the same."""
+    mask = indices[-1]
     is_empty = any(isinstance(size, int) and size == 0 for size in values.shape)
-    if len(indices) != 1 or mask is None or mask.dtype != torch.bool or mask.dim() == 0 or is_empty:
+    is_alone = all(index is None for index in indices[:-1])
+    if not is_alone or mask is None or mask.dtype != torch.bool or mask.dim() == 0 or is_empty:
         return NotImplemented
-    rest = x.dim() - mask.dim()
+    behind = x.dim() - len(indices) + 1 - mask.dim()
     taken = values.to(x.dtype)
-    if values.dim() > rest:
-        place = mask.reshape(-1).cumsum(0) - 1
-        taken = taken[place.clamp(0, values.shape[0] - 1)].view(*mask.shape, *values.shape[1:])
-    return torch.where(mask[(..., *[None] * rest)], x + taken if accumulate else taken, x)
+    if values.dim() > behind:
+        dim = values.dim() - behind - 1
+        place = (mask.reshape(-1).cumsum(0) - 1).clamp(0, values.shape[dim] - 1)
+        taken = taken.index_select(dim, place).view(*values.shape[:dim], *mask.shape, *values.shape[dim + 1 :])
+    return torch.where(mask[(..., *[None] * behind)], x + taken if accumulate else taken, x)
 
 
 def _fake_quantize(x: Tensor, scale: Any, zero: Any, low: int, high: int) -> tuple[Tensor, Tensor]:

@@ -151,6 +151,12 @@ class Decompositions(Whole):
             for adds in (False, True):
                 torch._dynamo.reset()
                 self.check(lambda x, m, v, adds=adds: put(x, (m,), v, adds), x, mask, values)
+        inner, middle = torch.rand(2, 4) > 0.5, torch.tensor([True, False])
+        for mask, values in ((inner, torch.randn(3, int(inner.sum()))), (inner, torch.tensor(3.0)), (middle, torch.randn(3, 1, 4)),
+                             (middle, torch.randn(4)), (torch.tensor([True, True]), torch.randn(3, 2, 1))):
+            for adds in (False, True):
+                torch._dynamo.reset()
+                self.check(lambda x, m, v, adds=adds: put(x, (None, m), v, adds), x, mask, values)
 
     def test_gradients_of_smoothed_images(self):
         for mode in ("bilinear", "bicubic"):
