@@ -194,6 +194,12 @@ def view_of(tensor: torch.Tensor, sizes: Sequence[int], strides: Sequence[int], 
     return torch.as_strided(tensor, sizes, strides, tensor.storage_offset() + offset)
 
 
+def view_maker(kind: str) -> Callable[..., torch.Tensor]:
+    """Results of a graph without gradients are saved for nobody, so that views need not share their memory's count of writes."""
+    quick = getattr(torch._C._dynamo.guards, "_reinterpret_tensor", None)
+    return quick if kind == "inference" and quick is not None else view_of
+
+
 # Memory on a GPU
 
 
@@ -244,14 +250,14 @@ class Failure:
 
 
 def make_program(
-    text: Text, device: str, options: Options, fallback: Callable[..., Any], failed: Failure
+    text: Text, device: str, options: Options, fallback: Callable[..., Any], failed: Failure, kind: str
 ) -> _native.Program:
     with unset_fake_temporarily():
         held = [(name, tensor.detach().cpu()) for name, tensor in text.held]
     alone = [(*write, True) for write in text.writes]  # AOTAutograd makes one input of those that share memory
     return _native.make_program(
         options.setup(device), text.text, text.inputs, held, text.symbols, text.results, alone,
-        (without_sizes(fallback, text.computed), failed, view_of), device_tools() if device == "cuda" else None)  # fmt: skip
+        (without_sizes(fallback, text.computed), failed, view_maker(kind)), device_tools() if device == "cuda" else None)  # fmt: skip
 
 
 def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
@@ -309,7 +315,7 @@ def _whole_forward(module: torch.fx.GraphModule) -> tuple[Text | None, dict[torc
 
 def _one_program(text: Text, device: str, kind: str, options: Options, fallback: Callable[[list[Any]], Any]) -> Callable[[list[Any]], Any]:
     record = Compiled(kind, device)
-    program = make_program(text, device, options, fallback, Failure(options, record))
+    program = make_program(text, device, options, fallback, Failure(options, record), kind)
     record.add(text, program)
     _tell(record)
     return with_nothing(with_sizes(program, text.symbols, text.computed), text.symbols, fallback)
@@ -335,7 +341,7 @@ def _compile(
 
     def part_program(part: torch.fx.GraphModule, part_text: Text) -> _native.Program:
         fallback = run_boxed(part)
-        program = make_program(part_text, device, options, fallback, failed)
+        program = make_program(part_text, device, options, fallback, failed, kind)
         record.add(part_text, program)
         return with_nothing(with_sizes(program, part_text.symbols, part_text.computed), part_text.symbols, fallback)
 

@@ -94,6 +94,14 @@ class SeldomForms(WithTorch):
                 self.assert_same(got[:-1], wanted[:-1])
                 torch.testing.assert_close(got[-1], wanted[-1])
 
+    def test_quick_views_show_the_same(self):
+        whole = torch.randn(6, 8)[1:]
+        for sizes, strides, offset in (((5, 4), (8, 2), 1), ((8, 5), (1, 8), 0), ((), (), 39), ((0, 3), (3, 1), 2), ((3, 4), (0, 1), 8)):
+            made = [torch_backend.view_maker(kind)(whole, sizes, strides, offset) for kind in ("inference", "forward")]
+            self.assert_same(made[0], made[1])
+            self.assertEqual(made[0].data_ptr(), made[1].data_ptr())
+            self.assertIs(made[1]._base, whole._base)  # what is saved for gradients shares its memory's count of writes
+
     def test_parts_of_inputs_are_views_of_them(self):
         """At sizes of a run: where one lies follows from a division."""
         def halves(x):
