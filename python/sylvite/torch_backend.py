@@ -33,7 +33,7 @@ from .torch_factors import DECOMPOSITIONS as FACTORS
 from .torch_graph import DTYPES, Text, Writer, computes, device_of, is_write, unwritable
 from .torch_grids import DECOMPOSITIONS as GRIDS
 from .torch_images import SavedImages, lay_inputs, report_strides, take_strides, with_strides
-from .torch_loops import body_of
+from .torch_loops import Body, body_of, with_condition
 from .torch_operations import DECOMPOSITIONS as OWN
 from .torch_operations import keep_attention
 from .torch_parts import split
@@ -355,31 +355,21 @@ def _compile(
     return with_strides(made, strides), None
 
 
-class Body(torch.nn.Module):
-    """A graph that an operation of torch runs, as a program."""
-
-    def __init__(self, run: Callable[[list[Any]], Any], has_one: bool) -> None:
-        super().__init__()
-        self.run = run
-        self.has_one = has_one
-
-    def forward(self, *args: Any) -> Any:
-        results = self.run(list(args))
-        return results[0] if self.has_one else tuple(results)
-
-
 def _compile_bodies(module: torch.fx.GraphModule, node: torch.fx.Node, options: Options) -> None:
-    """Torch decides how often it runs the graphs of this operation, and which."""
+    """Torch decides how often it runs the graphs of this operation, and which. A step of a while_loop also tells whether another follows."""
+    telling = with_condition(node)
     for used in node.all_input_nodes:
         body = body_of(used)
         if body is None or _is_trivial(body):
             continue
+        tells = telling is not None and used is node.args[1]
+        body = telling if tells else body
         last = next(each for each in body.graph.nodes if each.op == "output")
         has_one = isinstance(last.args[0], torch.fx.Node)
         if has_one:
             last.args = ((last.args[0],),)
             body.recompile()
-        module.set_submodule(str(used.target), Body(_compile(body, options, "body", {})[0], has_one))
+        module.set_submodule(str(used.target), Body(_compile(body, options, "body", {})[0], has_one, tells))
 
 
 def make_kept(recipe: Recipe, options: Options) -> Callable[[list[Any]], Any]:

@@ -38,6 +38,11 @@ def run_while(condition: Any, body: Any, carried: Sequence[Any], rest: Sequence[
     holds, step = _entry(condition), _entry(body)
     if not holds(*carried, *rest):
         return tuple(value.clone() if isinstance(value, torch.Tensor) else value for value in carried)
+    if getattr(body, "tells", False):
+        *carried, goes_on = body.run([*carried, *rest])
+        while goes_on:
+            *carried, goes_on = body.run([*carried, *rest])
+        return tuple(carried)
     carried = step(*carried, *rest)
     while holds(*carried, *rest):
         carried = step(*carried, *rest)

@@ -1,6 +1,7 @@
 """What torch runs of a graph: operations that write their arguments, and loops whose trips depend on data."""
 
 import unittest
+from unittest import mock
 
 import torch
 from test_torch_rewrites import Whole
@@ -99,6 +100,22 @@ class LoopsByData(Whole):
             return while_loop(lambda i, y: i < 5, lambda i, y: (i + 1, (y @ w).tanh()), (0, x))
 
         self.check(powers, torch.randn(3, 3), torch.randn(3, 3), strict=False)
+
+    def test_a_step_tells_whether_another_follows(self):
+        """Beside graphs of their own for condition and step."""
+        def root(a, limit):
+            def differs(i, x):
+                return (i < 30) & ((x * x - a).abs().amax() > limit)
+
+            return while_loop(differs, lambda i, x: (i + 1, 0.5 * (x + a / x)), (torch.zeros((), dtype=torch.int64), torch.ones_like(a)))
+
+        a = torch.rand(12) + 0.5
+        for limit in (10.0, 0.3, 1e-5):  # no step, some, and more
+            for telling in (torch_backend.with_condition, lambda node: None):
+                torch._dynamo.reset()
+                with mock.patch.object(torch_backend, "with_condition", telling):
+                    graphs = self.check(root, a, torch.tensor(limit), strict=False)
+                self.assertFalse([graph.failure for graph in graphs if graph.failure])
 
     def test_sizes_of_data(self):
         def ones(x, n):
