@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from .torch_graph import device_of
+
 aten = torch.ops.aten
 higher_order = torch.ops.higher_order
 
@@ -251,10 +253,11 @@ def with_checks(run: Boxed, checks: Sequence[Callable[[torch.Tensor], None]]) ->
 
 @dataclasses.dataclass
 class Borders:
-    """Numbers of the inputs and results that are complex outside."""
+    """Numbers of the inputs and results that are complex outside, and of those inputs that are whole numbers there, tensors inside."""
 
     inputs: list[int] = dataclasses.field(default_factory=list)
     outputs: list[int] = dataclasses.field(default_factory=list)
+    integers: list[int] = dataclasses.field(default_factory=list)
 
 
 def _is_complex(node: Any) -> bool:
@@ -356,9 +359,47 @@ def make_numbers_tensors(module: GraphModule) -> None:
         module.recompile()
 
 
+#: Operations of two values, of which one may be a whole number; and each as it takes a tensor for that.
+OF_NUMBERS: dict[Any, Any] = {getattr(aten, name).Tensor: getattr(aten, name).Tensor for name in ("add", "sub", "mul", "div")}
+OF_NUMBERS |= {getattr(aten, name).Scalar: getattr(aten, name).Tensor for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+
+
+def _is_operand(number: Node, user: Node) -> bool:
+    """Does the user take the number beside a tensor, whose type alone decides that of the result?"""
+    others = [each for each in user.args if each is not number]
+    if user.target not in OF_NUMBERS or len(user.args) != 2 or user.kwargs or len(others) != 1 or not _is_tensor(others[0]):
+        return False
+    value = others[0].meta["val"]
+    return value.dtype in (torch.float32, torch.float64) or (value.dim() > 0 and value.dtype in (torch.int32, torch.int64))
+
+
+def _symbols_of_shapes(module: GraphModule) -> set[Any]:
+    values = [node.meta["val"] for node in module.graph.nodes if _is_tensor(node)]
+    numbers = [number for value in values for number in (*value.shape, *value.stride(), value.storage_offset())]
+    return {symbol for number in numbers if isinstance(number, torch.SymInt) for symbol in number.node.expr.free_symbols}
+
+
+def _integers_to_tensors(module: GraphModule) -> list[int]:
+    """Whole numbers that are operands and no sizes become tensors: a program of sizes would be one for each number. Returns which inputs."""
+    inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
+    numbers = [node for node in inputs if isinstance(node.meta.get("val"), torch.SymInt) and node.users]
+    numbers = [node for node in numbers if all(_is_operand(node, user) for user in node.users)]
+    if not numbers or device_of(module.graph.nodes) != "cpu":
+        return []
+    sizes = _symbols_of_shapes(module)
+    found = [node for node in numbers if not node.meta["val"].node.expr.free_symbols & sizes]
+    for node in found:
+        for user in node.users:
+            user.target = OF_NUMBERS[user.target]
+        mode = next(each.meta["val"].fake_mode for user in node.users for each in user.args if each is not node)
+        with mode:
+            node.meta["val"] = torch.empty((), dtype=torch.int64)
+    return [inputs.index(node) for node in found]
+
+
 def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None = None) -> Borders:
-    """Makes complex inputs and results of the graph pairs. `strides` of inputs become those of pairs."""
-    graph, borders = module.graph, Borders()
+    """Makes complex inputs and results of the graph pairs, and numbers that are operands tensors. `strides` of inputs become those of pairs."""
+    graph, borders = module.graph, Borders(integers=_integers_to_tensors(module))
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     first = next(node for node in graph.nodes if node.op != "placeholder")
     for i, node in enumerate(inputs):
@@ -381,7 +422,7 @@ def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None
         elif _is_complex(node):
             borders.outputs.append(i)
             outputs[i] = _paired(graph, node, last)
-    if borders.inputs or borders.outputs:
+    if borders.inputs or borders.outputs or borders.integers:
         _set_outputs(module, outputs)
         graph.lint()
         module.recompile()
@@ -389,10 +430,12 @@ def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None
 
 
 def with_borders(run: Boxed, borders: Borders) -> Boxed:
-    if not (borders.inputs or borders.outputs):
+    if not (borders.inputs or borders.outputs or borders.integers):
         return run
 
     def run_with_pairs(values: list[Any]) -> Any:
+        for i in borders.integers:
+            values[i] = torch.tensor(values[i])
         for i in borders.inputs:
             values[i] = _pairs(values[i])
         results = list(run(values))

@@ -124,5 +124,46 @@ class ComputedSizes(WithTorch):
             self.assert_same(handle(x), blocks(x))
 
 
+class WholeNumbers(WithTorch):
+    """Those that are operands are tensors for a program, which would else be one for each number."""
+
+    def check_numbers(self, function, *inputs, gradients=False, large=2**31 + 3):
+        """Whether the last graph's text has a whole number, beside eager at several."""
+        compiled = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True})
+        with torch_backend.listen() as graphs:
+            for n in (5, 7, large, -4):
+                found = []
+                for run in (function, compiled):
+                    given = [x.clone().requires_grad_(gradients and x.is_floating_point()) for x in inputs]
+                    result = run(*given, n)
+                    if gradients:
+                        result.square().sum().backward()
+                    found.append([result.detach(), *(x.grad for x in given if x.grad is not None)])
+                self.assert_same(found[1], found[0])
+        return any(": int" in text for text in graphs[-1].texts)
+
+    def test_beside_tensors(self):
+        functions = (lambda x, n: x * n + n, lambda x, n: n - x, lambda x, n: x / n, lambda x, n: (x > n) | (x == n) | (n <= x + n))
+        for dtype in (torch.float32, torch.float64, torch.int32, torch.int64):
+            x = (torch.randn(3, 5) * 9).to(dtype)
+            for f in functions:
+                torch._dynamo.reset()
+                self.assertFalse(self.check_numbers(f, x, large=1000 if dtype == torch.int32 else 2**31 + 3))
+
+    def test_with_gradients(self):
+        self.check_numbers(lambda x, y, n: (x * n).tanh() * y / n, torch.randn(4), torch.randn(4), gradients=True)
+
+    def test_where_the_number_decides_the_type(self):
+        self.assertTrue(self.check_numbers(lambda x, n: x.sum(dtype=torch.int32) * n, torch.ones(3, dtype=torch.int32), large=9))
+        torch._dynamo.reset()
+        self.assertTrue(self.check_numbers(lambda x, n: x.bfloat16() * n, torch.randn(3)))
+
+    def test_sizes_that_are_operands(self):
+        compiled = torch.compile(lambda x, n: x[:n] * n + n, backend="sylvite", options={"fullgraph_strict": True})
+        for n in (3, 4, 6, 2):
+            x = torch.randn(8)
+            self.assert_same(compiled(x, n), x[:n] * n + n)
+
+
 if __name__ == "__main__":
     unittest.main()
