@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "frontend/values/extents_at.h"
 #include "lowering/plan/open_kernel.h"
 
 namespace sylvite {
@@ -58,12 +59,9 @@ std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& s
 
 std::optional<Kernel> MatchedKernels::at(std::size_t number, const SymbolValues& sizes,
                                          const Machine& machine, const IsCompiled& preferred) const {
-  for (const auto& [variants, expressions] : matches_.at(number).matches) {
-    Dims numbers;
-    numbers.reserve(expressions.size());
-    for (const Extent& each : expressions) numbers.push_back(each.at(sizes));
-    if (std::optional<Kernel> found = variants->case_at(numbers, machine, preferred)) return found;
-  }
+  for (const auto& [variants, expressions] : matches_.at(number).matches)
+    if (std::optional<Kernel> found = variants->case_at(extents_at(expressions, sizes), machine, preferred))
+      return found;
   return std::nullopt;
 }
 

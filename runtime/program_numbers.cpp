@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "frontend/values/extents_at.h"
 #include "lowering/plan/open_kernel.h"
 #include "lowering/plan/shared_weights.h"
 #include "lowering/plan/storage_order.h"
@@ -224,9 +225,7 @@ ProgramNumbers::ProgramNumbers(std::shared_ptr<const SymbolicPlan> symbolic, std
 
 /// nullopt where kernels are not for these sizes.
 std::optional<std::vector<std::int64_t>> ProgramNumbers::evaluate(const SymbolValues& sizes) const {
-  std::vector<std::int64_t> values;
-  values.reserve(expressions_.size());
-  for (const Extent& each : expressions_) values.push_back(each.at(sizes));
+  std::vector<std::int64_t> values = extents_at(expressions_, sizes);
   const auto holds = [&](const Range& range) {
     return values[range.number] >= range.low && values[range.number] <= range.high;
   };

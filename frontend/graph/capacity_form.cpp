@@ -9,6 +9,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/graph/graph_builder.h"
 #include "frontend/ops/op_table.h"
+#include "frontend/values/extents_at.h"
 
 namespace sylvite {
 namespace {
@@ -47,11 +48,7 @@ class CapacityForm {
   [[nodiscard]] const TensorType& type(ValueId id) const { return source_.type(id); }
   [[nodiscard]] bool grows(ValueId id) const { return id != no_value && !type(id).is_known(); }
   [[nodiscard]] bool grows(ValueId id, std::size_t axis) const { return !type(id).shape[axis].is_known(); }
-  [[nodiscard]] Dims most(const Shape& shape) const {
-    Dims dims;
-    for (const Extent& extent : shape) dims.push_back(extent.at(most_));
-    return dims;
-  }
+  [[nodiscard]] Dims most(const Shape& shape) const { return extents_at(shape, most_); }
   [[noreturn]] static void refuse(const Node& node, const std::string& why) {
     throw UnsupportedError("{} '{}' {}", op_info(node.op).name, node.name, why);
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "frontend/values/extents_at.h"
 
 namespace sylvite {
 namespace {
@@ -282,6 +283,13 @@ std::int64_t Extent::at(const SymbolValues& binding) const {
     sum = checked_add(sum, product);
   }
   return sum;
+}
+
+Dims extents_at(const std::vector<Extent>& extents, const SymbolValues& sizes) {
+  Dims values;
+  values.reserve(extents.size());
+  for (const Extent& extent : extents) values.push_back(extent.at(sizes));
+  return values;
 }
 
 Extent Extent::substitute(const std::map<std::string, Extent>& by_name) const {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "frontend/values/extents_at.h"
 #include "frontend/values/same_bytes.h"
 #include "frontend/values/size_table.h"
 #include "frontend/values/strided.h"
@@ -62,10 +63,7 @@ bool is_leading_block(const Tensor& whole, const Tensor& block) {
 }
 
 Tensor FittedTable::at(const SymbolValues& sizes) const {
-  Dims values;
-  values.reserve(numbers.size());
-  for (const Extent& number : numbers) values.push_back(number.at(sizes));
-  return make_size_table({{rule, values, make}});
+  return make_size_table({{rule, extents_at(numbers, sizes), make}});
 }
 
 std::optional<FittedTable> fit_table(const std::vector<Tensor>& samples, ExtentFit& fit) {

@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "frontend/values/extents_at.h"
+
 namespace sylvite {
 
 std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts*>& facts, ExtentFit& fit) {
@@ -26,10 +28,7 @@ std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts
 }
 
 bool SizeDecisions::Decision::holds_at(const SymbolValues& sizes) const {
-  Dims values;
-  values.reserve(numbers.size());
-  for (const Extent& number : numbers) values.push_back(number.at(sizes));
-  return decide(values) == made;
+  return decide(extents_at(numbers, sizes)) == made;
 }
 
 bool SizeDecisions::hold_at(const SymbolValues& sizes) const {

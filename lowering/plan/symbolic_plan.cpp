@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/bind_symbols.h"
+#include "frontend/values/extents_at.h"
 #include "lowering/plan/join_bodies.h"
 #include "lowering/plan/memory_plan.h"
 #include "lowering/plan/open_kernel.h"
@@ -345,9 +346,7 @@ bool SymbolicPlan::is_table(std::size_t weight) const {
 Tensor SymbolicPlan::weight_at(std::size_t weight, const SymbolValues& sizes) const {
   const std::size_t number = first_of(weight);
   const SymbolicWeight& symbolic = weights_[number];
-  Dims dims;
-  dims.reserve(symbolic.dims.size());
-  for (const Extent& extent : symbolic.dims) dims.push_back(extent.at(sizes));
+  const Dims dims = extents_at(symbolic.dims, sizes);
   if (symbolic.table) return symbolic.table->at(sizes).reshaped(dims);
   const Tensor& longest = plan_.weights[number];
   if (dims == longest.dims()) return longest;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.h"
+#include "frontend/values/extents_at.h"
 
 namespace sylvite::python {
 namespace {
@@ -13,16 +14,9 @@ std::vector<Extent> extents_of(PyObject* texts) {
   return extents;
 }
 
-std::vector<std::int64_t> numbers(const std::vector<Extent>& extents, const SymbolValues& sizes) {
-  std::vector<std::int64_t> values;
-  values.reserve(extents.size());
-  for (const Extent& extent : extents) values.push_back(extent.at(sizes));
-  return values;
-}
-
 Ref view_of(const Result& result, PyObject* whole, const SymbolValues& sizes, PyObject* make_view) {
-  const Ref dims = from_integers(numbers(result.dims, sizes));
-  const Ref strides = from_integers(numbers(result.strides, sizes));
+  const Ref dims = from_integers(extents_at(result.dims, sizes));
+  const Ref strides = from_integers(extents_at(result.strides, sizes));
   const Ref offset = Ref::own(PyLong_FromLongLong(result.size.at(sizes)));
   return Ref::own(
       PyObject_CallFunctionObjArgs(make_view, whole, dims.get(), strides.get(), offset.get(), nullptr));

@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "frontend/onnx/growing_states.h"
+#include "frontend/values/extents_at.h"
 #include "runtime/cuda/device.h"
 #include "runtime/embedded.h"
 #include "runtime/export/data_object.h"
@@ -267,11 +268,8 @@ Plan at_greatest(const Plan& plan, const ExportedModel& model) {
   SymbolValues sizes;
   for (std::size_t i = 0; i < model.sizes.size(); ++i) sizes[model.sizes[i].name] = program.box.high[i];
   const auto set_types = [&](std::vector<Port>& ports, const std::vector<std::vector<Extent>>& all) {
-    for (std::size_t i = 0; i < ports.size(); ++i) {
-      Dims dims;
-      for (const Extent& extent : all[i]) dims.push_back(extent.at(sizes));
-      ports[i].type = make_type(ports[i].type.dtype, dims);
-    }
+    for (std::size_t i = 0; i < ports.size(); ++i)
+      ports[i].type = make_type(ports[i].type.dtype, extents_at(all[i], sizes));
   };
   set_types(result.inputs, program.inputs);
   set_types(result.outputs, program.outputs);

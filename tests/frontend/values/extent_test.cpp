@@ -6,6 +6,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "frontend/values/extents_at.h"
 
 namespace sylvite {
 namespace {
@@ -24,6 +25,11 @@ TEST(Extent, KnownNumbersAreNumbers) {
   EXPECT_THROW((void)Extent::symbol("n").known(), UnsupportedError);
   EXPECT_THROW((void)Extent::symbol(""), InternalError);
   EXPECT_TRUE((e("n") - e("n")).is_known());
+}
+
+TEST(Extent, ExtentsHaveNumbersAtSizes) {
+  EXPECT_EQ(extents_at({e("2*n+1"), e("m"), 3}, {{"n", 4}, {"m", 5}}), (Dims{9, 5, 3}));
+  EXPECT_THROW((void)extents_at({e("n")}, {{"m", 5}}), InternalError);
 }
 
 TEST(Extent, HasOneFormForEqualPolynomials) {
