@@ -241,22 +241,29 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
 /// In the size's own name: extents that are one size have one expression.
 std::optional<Extent> ExtentFit::line_along_follower(const std::vector<std::int64_t>& values) const {
   for (const Factor& follower : follower_sizes_)
-    if (std::optional<Extent> found = line_of(values, one(), follower)) return found;
+    if (std::optional<Extent> found = line_of(values, follower)) return found;
   return std::nullopt;
 }
 
-/// `divisor` times a line along `along`, that has these values.
-std::optional<Extent> ExtentFit::line_of(const std::vector<std::int64_t>& values, const Factor& divisor,
-                                         const Factor& along) {
+/// A line along `along` that has these values.
+std::optional<Extent> ExtentFit::line_of(const std::vector<std::int64_t>& values, const Factor& along) {
+  const auto line = line_through(values, along.values);
+  if (!line) return std::nullopt;
+  return Extent(line->first) * along.expression + Extent(line->second);
+}
+
+/// The same, times `divisor`.
+std::optional<Extent> ExtentFit::line_times(const std::vector<std::int64_t>& values, const Factor& divisor,
+                                            const Factor& along) {
   std::vector<std::int64_t> quotients;
   quotients.reserve(values.size());
   for (std::size_t point = 0; point < values.size(); ++point) {
     if (divisor.values[point] == 0 || values[point] % divisor.values[point] != 0) return std::nullopt;
     quotients.push_back(values[point] / divisor.values[point]);
   }
-  const auto line = line_through(quotients, along.values);
-  if (!line) return std::nullopt;
-  return divisor.expression * (Extent(line->first) * along.expression + Extent(line->second));
+  std::optional<Extent> line = line_of(quotients, along);
+  if (line) *line *= divisor.expression;
+  return line;
 }
 
 /// A multiple of `product` times at most `more` of the factors from `next` on, and a number, or a multiple of the product without
@@ -270,9 +277,9 @@ std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& val
     for (std::size_t point = 0; point < points_.size(); ++point) longer.values[point] *= factor.values[point];
     if (std::ranges::any_of(longer.values, [&](std::int64_t each) { return each > largest; })) continue;
     longer.expression *= factor.expression;
-    std::optional<Extent> found = line_of(values, one(), longer);
-    if (!found) found = line_of(values, product, factor);
-    if (!found) found = line_of(values, factor, product);
+    std::optional<Extent> found = line_of(values, longer);
+    if (!found) found = line_times(values, product, factor);
+    if (!found) found = line_times(values, factor, product);
     if (!found && more > 1) found = product_of(values, longer, i, more - 1);
     if (found) return found;
   }
