@@ -135,8 +135,8 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
   if (problem.element == DType::f32 && !problem.exact) text += "#define gelu gelu_near\n";
   text += constants_text(problem, choice, plan) + multiply_text(problem, choice) +
           epilogue_text(problem, terms,
-                        {"", product_extents(problem, choice.swapped), threads_of_consumer,
-                         y_is_even(problem, choice), row_extent(problem, choice.swapped)});
+                        {"", product_extents(problem, choice.swapped), choice.swapped, threads_of_consumer,
+                         y_is_even(problem, choice)});
   for (const std::string_view part :
        {embedded::cuda_matmul_tiles, problem.exact ? embedded::cuda_matmul_exact : embedded::cuda_matmul_once,
         embedded::cuda_matmul_results, embedded::cuda_matmul})

@@ -20,8 +20,9 @@ std::string batch_text(const PointwiseOperand& operand) {
 
 /// A stride of an operand: the number, or what it is in any run where the operand has rows as long as open ones of the result.
 std::string stride_text(std::int64_t stride, const EpilogueTerm& term, const EpilogueText& how) {
-  const bool has_rows = how.row.is_open && (how.row.name == "x" ? term.x : term.y) == 1;
-  if (has_rows && stride == how.row.value) return fmt::format("(long long)extents.{}", how.row.name);
+  const CudaExtent& row = how.row();
+  const bool has_rows = row.is_open && (how.swapped ? term.x : term.y) == 1;
+  if (has_rows && stride == row.value) return fmt::format("(long long)extents.{}", row.name);
   if (has_rows && stride == how.extents[0].value * how.extents[1].value)
     return "(long long)extents.x * extents.y";
   return fmt::format("{}ll", stride);
@@ -125,12 +126,9 @@ std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem, const
   return terms;
 }
 
-CudaExtent row_extent(const CudaMatmulProblem& problem, bool swapped) {
-  return {swapped ? "x" : "y", problem.n, problem.n_is_open};
-}
-
 std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped) {
-  const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open}, n = row_extent(problem, swapped);
+  const CudaExtent m{swapped ? "y" : "x", problem.m, problem.is_open};
+  const CudaExtent n{swapped ? "x" : "y", problem.n, problem.n_is_open};
   const CudaMatmulProblem::Windows w = problem.windows.value_or(CudaMatmulProblem::Windows{});
   return {swapped ? n : m,
           swapped ? m : n,

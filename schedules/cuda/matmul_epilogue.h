@@ -32,8 +32,6 @@ struct EpilogueTile {
 };
 [[nodiscard]] std::vector<EpilogueTerm> epilogue_terms(const CudaMatmulProblem& problem,
                                                        const EpilogueTile& tile);
-/// How long a row of the result is.
-[[nodiscard]] CudaExtent row_extent(const CudaMatmulProblem& problem, bool swapped);
 /// The extents of a product as its text has them: x and y as the kernel sees them, the batch, and lines and columns of the
 /// images that a convolution makes.
 [[nodiscard]] std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool swapped);
@@ -45,9 +43,11 @@ struct EpilogueTile {
 struct EpilogueText {
   std::string operands;             ///< members of Arguments between `out` and what the epilogue reads
   std::vector<CudaExtent> extents;  ///< those of product_extents
+  bool swapped = false;             ///< as there
   int threads = 0;                  ///< that stage vectors together
   bool y_is_even = false;           ///< so that pairs lie aligned
-  CudaExtent row;                   ///< that of row_extent
+  /// How long a row of the result is.
+  [[nodiscard]] const CudaExtent& row() const { return extents.at(swapped ? 0 : 1); }
 };
 /// struct Arguments, Extents, and the functions stage_vectors, load_operands, set_residual, set_beside and finish.
 [[nodiscard]] std::string epilogue_text(const CudaMatmulProblem& problem,

@@ -176,8 +176,8 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
   if (problem.element == DType::f32 && !choice.exact) text += "#define gelu gelu_near\n";
   text += constants_text(problem, choice, floats);
   text += epilogue_text(problem, terms,
-                        {"  const Element *x, *y;\n", product_extents(problem, false), threads_of(choice),
-                         problem.n % 2 == 0, row_extent(problem, false)});
+                        {"  const Element *x, *y;\n", product_extents(problem, false), false,
+                         threads_of(choice), problem.n % 2 == 0});
   text += embedded::cuda_warps;
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
