@@ -1,0 +1,156 @@
+"""The networks of networks.py of other families: package, call and dims of the input."""
+
+IMAGE = (3, 224, 224)
+
+FAMILIES = {
+    "graph": {
+        "messages": ("further_networks", "MessageNet", (512, 32)),
+        "edge_attention": ("mechanism_networks", "EdgeAttention", (1024, 32)),
+        "skeletons": ("signal_networks", "Skeletons", (3, 64, 25)),
+        "atoms": ("signal_networks", "Atoms", (32, 5)),
+        "mesh": ("signal_networks", "Mesh", (1024, 12)),
+    },
+    "perceptron": {
+        "radiance": ("further_networks", "Radiance", (256, 64, 3)),
+        "planes": ("pattern_networks", "Planes", (4096, 3)),
+        "hashed_grid": ("mechanism_networks", "HashedGrid", (4096, 3)),
+        "splines": ("mechanism_networks", "SplineNet", (256, 64)),
+    },
+    "table": {
+        "table": ("further_networks", "TableNet", (26,)),
+        "ranker": ("pattern_networks", "Ranker", (26,)),
+        "bought": ("signal_networks", "Bought", (120,)),
+    },
+    "latent": {
+        "latents": ("further_networks", "LatentReader", IMAGE),
+    },
+    "coder": {
+        "codebook": ("further_networks", "Codebook", (3, 128, 128)),
+    },
+    "generator": {
+        "style": ("further_networks", "StyleGenerator", (1, 256)),
+        "gated_pixels": ("scientific_networks", "GatedPixels", (3, 32, 32)),
+        "styler": ("field_networks", "Styler", (3, 128, 128)),
+        "latent_decoder": ("field_networks", "LatentDecoder", (4, 32, 32)),
+        "mapped_norms": ("field_networks", "MappedNorms", (20, 128, 128)),
+    },
+    "stereo": {
+        "stereo": ("further_networks", "StereoNet", (6, 128, 256)),
+    },
+    "pairs": {
+        "folding": ("pattern_networks", "PairNet", (16, 64, 32)),
+    },
+    "flow": {
+        "raft": ("pattern_networks", "OpticalFlow", (6, 128, 128)),
+        "coupling": ("mechanism_networks", "Coupling", (3, 64, 64)),
+    },
+    "points": {
+        "dgcnn": ("pattern_networks", "PointGraph", (512, 3)),
+        "matcher": ("pattern_networks", "Matcher", (512, 64)),
+        "pointnet": ("mechanism_networks", "PointNet", (1024, 3)),
+        "point_sets": ("scientific_networks", "PointSets", (1024, 3)),
+    },
+    "warps": {
+        "warper": ("mechanism_networks", "Warper", (3, 128, 128)),
+    },
+    "capsules": {
+        "capsules": ("mechanism_networks", "Capsules", (3, 32, 32)),
+    },
+    "experts": {
+        "experts": ("mechanism_networks", "Experts", (128,)),
+        "dispatch": ("signal_networks", "Dispatch", (128,)),
+    },
+    "slots": {
+        "slots": ("mechanism_networks", "Slots", (3, 64, 64)),
+    },
+    "tracking": {
+        "tracker": ("scientific_networks", "Tracker", (3, 128, 128)),
+    },
+    "equation": {
+        "runge_kutta": ("scientific_networks", "Steps", (3, 64, 64)),
+    },
+    "operator": {
+        "spectra": ("scientific_networks", "Spectra", (1, 64, 64)),
+        "mesh_slices": ("signal_networks", "MeshSlices", (1024, 3)),
+    },
+    "mixed filters": {
+        "mixed_filters": ("field_networks", "MixedFilters", (3, 128, 128)),
+        "pixel_filters": ("field_networks", "PixelFilters", (3, 112, 112)),
+        "condconv": ("timm", "tf_efficientnet_cc_b0_4e", IMAGE),
+    },
+    "board": {
+        "board": ("field_networks", "Board", (17, 19, 19)),
+    },
+    "clusters": {
+        "clusters": ("field_networks", "Clusters", (3, 128, 128)),
+    },
+    "uneven": {
+        "odd_widths": ("uneven_networks", "OddWidths", IMAGE),
+        "narrow_groups": ("uneven_networks", "NarrowGroups", (3, 112, 112)),
+        "balanced": ("uneven_networks", "Balanced", (128, 96)),
+        "gated_scan": ("uneven_networks", "GatedScan", (256,)),
+        "second_moments": ("uneven_networks", "SecondMoments", (3, 128, 128)),
+        "odd_heads": ("uneven_networks", "OddHeads", (77,)),
+        "wavelets": ("uneven_networks", "Wavelets", (3, 128, 128)),
+        "strips": ("uneven_networks", "Strips", IMAGE),
+        "sets": ("uneven_networks", "Sets", (1000, 9)),
+        "neighbours": ("uneven_networks", "Neighbours", (512,)),
+        "distances": ("uneven_networks", "Distances", (500, 3)),
+        "odd_volumes": ("uneven_networks", "OddVolumes", (1, 24, 48, 48)),
+    },
+    "everyday": {
+        "small_residual": ("everyday_networks", "SmallResidual", (3, 32, 32)),
+        "keywords": ("everyday_networks", "Keywords", (1, 49, 10)),
+        "raw_sound": ("everyday_networks", "RawSound", (1, 8000)),
+        "causal": ("everyday_networks", "Causal", (9, 256)),
+        "painter": ("everyday_networks", "Painter", (100, 1, 1)),
+        "weighted_pyramid": ("everyday_networks", "WeightedPyramid", (3, 256, 256)),
+        "organs": ("everyday_networks", "Organs", (1, 32, 48, 48)),
+        "attended": ("everyday_networks", "Attended", (3, 128, 128)),
+        "wave_parts": ("everyday_networks", "WaveParts", (1, 8192)),
+        "shifted_frames": ("everyday_networks", "ShiftedFrames", (8, 3, 112, 112)),
+        "sentences": ("everyday_networks", "Sentences", (60,)),
+        "features": ("everyday_networks", "Features", (30, 1)),
+        "molecules": ("everyday_networks", "Molecules", (40, 60)),
+        "forecast": ("everyday_networks", "Forecast", (7, 512)),
+        "faces": ("everyday_networks", "Faces", (3, 112, 112)),
+        "tasks": ("everyday_networks", "Tasks", (200, 1)),
+    },
+    "varied": {
+        "hourglasses": ("varied_networks", "Hourglasses", (3, 256, 256)),
+        "octaves": ("varied_networks", "Octaves", IMAGE),
+        "complex_masks": ("varied_networks", "ComplexMasks", (2, 256, 128)),
+        "rotated_filters": ("varied_networks", "RotatedFilters", (3, 96, 96)),
+        "spikes": ("varied_networks", "Spikes", (8, 2, 32, 32)),
+        "pillars": ("varied_networks", "Pillars", (2304, 20, 9)),
+        "table_tokens": ("varied_networks", "TableTokens", (50, 1)),
+        "short_keys": ("varied_networks", "ShortKeys", (512,)),
+        "alignments": ("varied_networks", "Alignments", (32, 64, 23)),
+        "winners": ("varied_networks", "Winners", IMAGE),
+    },
+    "papers": {
+        "large_kernels": ("paper_networks", "LargeKernels", IMAGE),
+        "gates_of_orders": ("paper_networks", "GatesOfOrders", IMAGE),
+        "crossed_stripes": ("paper_networks", "CrossedStripes", IMAGE),
+        "routed_windows": ("paper_networks", "RoutedWindows", IMAGE),
+        "permutator": ("paper_networks", "Permutator", IMAGE),
+        "plain_restorer": ("paper_networks", "PlainRestorer", (3, 128, 128)),
+        "detector": ("paper_networks", "Detector", (3, 320, 320)),
+        "pixels_and_channels": ("paper_networks", "PixelsAndChannels", (3, 256, 256)),
+        "factored_segments": ("paper_networks", "FactoredSegments", (3, 256, 256)),
+        "paired_images": ("paper_networks", "PairedImages", (3, 128, 128)),
+        "shared_heads": ("paper_networks", "SharedHeads", (3, 256, 256)),
+        "wide_steps": ("sequence_networks", "WideSteps", (64, 512)),
+        "frames_to_sound": ("sequence_networks", "FramesToSound", (100, 128)),
+        "random_features": ("sequence_networks", "RandomFeatures", (512,)),
+        "translator": ("sequence_networks", "Translator", (128,)),
+        "point_vectors": ("sequence_networks", "PointVectors", (512, 3)),
+        "attended_columns": ("sequence_networks", "AttendedColumns", (64, 1)),
+        "sines": ("sequence_networks", "Sines", (4096, 2)),
+        "long_skips": ("sequence_networks", "LongSkips", (4, 32, 32)),
+        "mask_tokens": ("sequence_networks", "MaskTokens", (3, 512, 512)),
+        "mixed": ("sequence_networks", "Mixed", (256,)),
+        "variates": ("sequence_networks", "VariatesAsTokens", (96, 21)),
+        "dense_volumes": ("sequence_networks", "DenseVolumes", (3, 8, 112, 112)),
+    },
+}
