@@ -18,15 +18,13 @@ int alignment_of(std::int64_t size) {
   return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
 }
 
-constexpr std::size_t traits_of_size = 2;
-
-/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them.
+/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them. First the alignments, in the order
+/// of the sizes.
 std::vector<double> traits(const Sizes& sizes) {
-  std::vector<double> all = {product_of(sizes)};
-  for (const std::int64_t size : sizes) {
-    all.push_back(static_cast<double>(size));
-    all.push_back(alignment_of(size));
-  }
+  std::vector<double> all;
+  for (const std::int64_t size : sizes) all.push_back(alignment_of(size));
+  for (const std::int64_t size : sizes) all.push_back(static_cast<double>(size));
+  all.push_back(product_of(sizes));
   return all;
 }
 
@@ -101,7 +99,7 @@ void SymbolicPlans::Group::join(const std::vector<FitSymbol>& given) {
   std::optional<SymbolicPlan> joined = SymbolicPlan::of(symbols, samples);
   if (!joined) {  // what passes do where sizes are even often makes halves of them
     for (std::size_t i = 0; i < given.size(); ++i) {
-      const double alignment = span.at(traits_of_size * i + 2).low;
+      const double alignment = span.at(i).low;
       symbols[i].multiple = std::lcm(given[i].multiple, std::int64_t{1} << static_cast<int>(alignment));
     }
     joined = SymbolicPlan::of(symbols, samples);
