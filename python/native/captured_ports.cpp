@@ -63,19 +63,19 @@ void OpenPorts::learn(const Dims& sizes, const CapturedPorts& ports) {
   CapturedPorts copy = ports;
   std::vector<std::int64_t> numbers;
   for_each_number(copy, [&](std::int64_t number) { numbers.push_back(number); });
-  is_fitted_ = !numbers_.emplace(sizes, std::move(numbers)).second && is_fitted_;
+  if (numbers_.emplace(sizes, std::move(numbers)).second) expressions_.reset();
 }
 
 std::optional<CapturedPorts> OpenPorts::at(const Dims& sizes) {
   if (differ_ || numbers_.empty()) return std::nullopt;
-  if (!is_fitted_) expressions_ = fit(symbols_, numbers_);
-  is_fitted_ = true;
-  if (!expressions_) return std::nullopt;
+  if (!expressions_) expressions_ = fit(symbols_, numbers_);
+  const std::optional<FittedNumbers>& found = *expressions_;
+  if (!found) return std::nullopt;
   SymbolValues values;
   for (std::size_t i = 0; i < symbols_.size(); ++i) values[symbols_[i].name] = sizes.at(i);
-  if (!hold_at(expressions_->followers, values)) return std::nullopt;
+  if (!hold_at(found->followers, values)) return std::nullopt;
   CapturedPorts ports = first_;
-  auto next = expressions_->numbers.begin();
+  auto next = found->numbers.begin();
   for_each_number(ports, [&](std::int64_t& number) { number = (next++)->at(values); });
   return ports;
 }

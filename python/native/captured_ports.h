@@ -53,8 +53,8 @@ class OpenPorts {
   CapturedPorts first_;
   std::string structure_;  ///< of all
   bool differ_ = false;
-  std::optional<FittedNumbers> expressions_;  ///< once they are looked for
-  bool is_fitted_ = false;
+  /// Of the numbers; nullopt until they are looked for, a nullopt inside where none tell them.
+  std::optional<std::optional<FittedNumbers>> expressions_;
 };
 
 }  // namespace sylvite::python
