@@ -200,14 +200,9 @@ Block best_block(const AmxConvProblem& p, const Machine& machine) {
   return 1.05 * tile_cycles(p, machine, flat) + planes < best_cycles ? flat : best;
 }
 
-/// Bytes of all filters, their blocks whole.
-std::int64_t filter_bytes(const ConvProblem& p) {
-  return 2 * p.kernel_x * p.kernel_y * p.fold_blocks() * p.fold_block * p.out_blocks() * p.block;
-}
-
 /// Whether all filters stay in the L2 while a task passes by them.
 bool keeps_filters(const ConvProblem& p, const Machine& machine) {
-  return filter_bytes(p) <= machine.l2_bytes * 5 / 8;
+  return filter_bytes(p, p.out_blocks()) <= machine.l2_bytes * 5 / 8;
 }
 
 /// Tiles of lines in a task that copies its source: that should stay in the L2 beside the filters, which pass
@@ -235,7 +230,7 @@ constexpr std::int64_t most_copies = 72;
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t stream_distance(const ConvProblem& p) {
   constexpr std::int64_t least_bytes = 64 << 10;
-  return filter_bytes(p) < least_bytes ? 0 : 1;
+  return filter_bytes(p, p.out_blocks()) < least_bytes ? 0 : 1;
 }
 
 /// Chains of instructions longer than what the scheduler sees at once: two pixels, one beside the other, keep
