@@ -11,8 +11,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_held = 64;         // values of a row in a thread's registers
-constexpr int most_threads = 1024;             // of a block
 constexpr std::int64_t most_rows = 1LL << 31;  // blocks of a grid
 
 struct Normalization {
@@ -174,19 +172,20 @@ int vector_of(const CudaNormProblem& problem) {
   return vector;
 }
 
-std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
-  const std::int64_t vector = vector_of(problem);
+std::vector<CudaNormChoice> choices_of(const HeldRows& held_rows) {
+  constexpr int most_threads = 1024;  // of a block
+  const int vector = held_rows.vector, least = held_rows.least_threads;
   std::vector<Rated<CudaNormChoice>> rated;
-  const std::int64_t well_held = problem.function == no_normalization.function ? 16 : 32;
-  const int least = least_threads(problem);
   for (int threads = least; threads <= most_threads; threads *= 2) {
-    const std::int64_t items = (problem.columns + threads * vector - 1) / (threads * vector);
-    const std::int64_t held = items * vector;
-    if (held > most_held || (threads > least && threads * vector / 2 >= problem.columns)) continue;
+    const std::int64_t items = ceil_div(held_rows.columns, std::int64_t{threads} * vector);
+    const std::int64_t held = items * vector * held_rows.operands;
+    const bool is_idle = threads > least && threads * vector / 2 >= held_rows.columns;
+    if (held > held_rows.most_held || is_idle) continue;
     // Few values wait on sums of many warps; many take registers from other blocks.
+    const std::int64_t well_held = held_rows.well_held;
     const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
     for (const bool streams : {false, true}) {
-      for (const int rows : {1, 2, 4, 8, 16, 32, 64}) {
+      for (int rows = 1; rows <= held_rows.most_rows; rows *= 2) {
         const int block = threads * rows;
         if (block < 128 || block > 512) continue;
         const std::int64_t penalty = 2 * (8 * wanted + block / 256) + (streams ? 1 : 0);
@@ -196,6 +195,15 @@ std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
   }
   const std::size_t all = rated.size();
   return best_first(std::move(rated), all);
+}
+
+std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
+  return choices_of({.columns = problem.columns,
+                     .vector = vector_of(problem),
+                     .least_threads = least_threads(problem),
+                     .most_rows = 64,
+                     .well_held = problem.function == no_normalization.function ? 16 : 32,
+                     .most_held = 64});
 }
 
 std::string CudaNormChoice::to_string() const {

@@ -35,6 +35,18 @@ struct CudaNormChoice {
   [[nodiscard]] std::string to_string() const;
 };
 
+/// How a template holds rows in registers of threads.
+struct HeldRows {
+  std::int64_t columns = 0;
+  int vector = 1;                             ///< columns that a thread takes together
+  std::int64_t operands = 1;                  ///< whose values it holds
+  int least_threads = 0;                      ///< of a row
+  int most_rows = 0;                          ///< of a block
+  std::int64_t well_held = 0, most_held = 0;  ///< values in a thread's registers
+};
+/// Choices worth racing, the best guess first; none when a row does not fit into registers.
+[[nodiscard]] std::vector<CudaNormChoice> choices_of(const HeldRows& rows);
+
 /// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns.
 [[nodiscard]] int vector_of(const CudaNormProblem& problem);
 /// Choices worth racing, the best guess first; none when a row does not fit into registers.

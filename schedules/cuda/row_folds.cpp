@@ -6,7 +6,6 @@
 #include "base/rounding.h"
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
-#include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -14,8 +13,6 @@ namespace {
 
 constexpr std::size_t most_folds = 4;
 constexpr std::size_t most_outputs = 4;
-constexpr std::int64_t most_held = 96;  // values of a row in a thread's registers
-constexpr int most_threads = 1024;      // of a block
 constexpr std::int64_t most_rows = (1LL << 31) - 1;
 
 /// The body with an input for each sum, which stands for its result.
@@ -187,26 +184,13 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
 }
 
 std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem) {
-  constexpr std::int64_t well_held = 32;
-  constexpr int least_threads = 8;
-  const std::int64_t vector = vector_of(problem), operands = held_operands(problem);
-  std::vector<Rated<CudaNormChoice>> rated;
-  for (int threads = least_threads; threads <= most_threads; threads *= 2) {
-    const std::int64_t items = ceil_div(problem.columns, threads * vector);
-    const std::int64_t held = items * vector * operands;
-    if (held > most_held || (threads > least_threads && threads * vector / 2 >= problem.columns)) continue;
-    const std::int64_t wanted = std::abs(held - well_held) + (held > well_held ? well_held : 0);
-    for (const bool streams : {false, true}) {
-      for (const int rows : {1, 2, 4, 8, 16, 32}) {
-        const int block = threads * rows;
-        if (block < 128 || block > 512) continue;
-        const std::int64_t penalty = 2 * (8 * wanted + block / 256) + (streams ? 1 : 0);
-        rated.emplace_back(static_cast<double>(penalty), CudaNormChoice{threads, rows, streams});
-      }
-    }
-  }
-  const std::size_t all = rated.size();
-  return best_first(std::move(rated), all);
+  return choices_of({.columns = problem.columns,
+                     .vector = vector_of(problem),
+                     .operands = held_operands(problem),
+                     .least_threads = 8,
+                     .most_rows = 32,
+                     .well_held = 32,
+                     .most_held = 96});
 }
 
 CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
