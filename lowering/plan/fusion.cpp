@@ -77,6 +77,7 @@ class Fuser {
       if (live_[id]) place(id);
     std::sort(drafts_.begin(), drafts_.end(), [](const Draft& a, const Draft& b) { return a.root < b.root; });
     std::vector<Group> groups;
+    groups.reserve(drafts_.size());
     for (const Draft& draft : drafts_) groups.push_back(finished(draft));
     return groups;
   }

@@ -53,7 +53,9 @@ bool fits_grid(const Kernel& kernel, const KernelFacts& facts, std::size_t posit
   std::int64_t outer = 1;
   for (std::size_t d = position + 1; d < rank; ++d) {
     const std::int64_t most = most_extent(kernel, output, rank - 1 - d);
-    if (most > most_grid || (outer *= std::max<std::int64_t>(most, 1)) > most_grid) return false;
+    if (most > most_grid) return false;
+    outer *= std::max<std::int64_t>(most, 1);
+    if (outer > most_grid) return false;
   }
   return true;
 }
