@@ -461,11 +461,4 @@ std::vector<TorchRefusal> torch_refusals(std::string_view text, const TorchImpor
   return refusals;
 }
 
-std::vector<std::string> torch_op_names() {
-  std::vector<std::string> names{std::string(write_op), std::string(item_op), std::string(scan_op)};
-  for (const TorchOp& row : torch_ops()) names.emplace_back(row.name);
-  std::ranges::sort(names);
-  return names;
-}
-
 }  // namespace sylvite

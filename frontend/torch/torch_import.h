@@ -81,10 +81,4 @@ struct TorchRefusal {
 [[nodiscard]] std::vector<TorchRefusal> torch_refusals(std::string_view text,
                                                        const TorchImportOptions& options = {});
 
-/// The operations that are imported, as in the text, sorted.
-[[nodiscard]] std::vector<std::string> torch_op_names();
-
-/// The names of the symbols in the text's sizes, sorted. Throws ModelError as import_torch.
-[[nodiscard]] std::vector<std::string> torch_symbols(std::string_view text);
-
 }  // namespace sylvite

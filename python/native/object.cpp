@@ -129,19 +129,4 @@ void set_python_error() noexcept {
   }
 }
 
-std::string take_python_error() {
-  PyObject* type = nullptr;
-  PyObject* value = nullptr;
-  PyObject* trace = nullptr;
-  PyErr_Fetch(&type, &value, &trace);
-  const Ref held_type = Ref::share(type);
-  Py_XDECREF(type);
-  const Ref held_value = Ref::share(value);
-  Py_XDECREF(value);
-  Py_XDECREF(trace);
-  if (!held_value) return "an unknown error";
-  const Ref text = Ref::own(PyObject_Str(held_value.get()));
-  return to_text(text.get());
-}
-
 }  // namespace sylvite::python

@@ -77,8 +77,6 @@ class WithoutGil {
 void add_exceptions(PyObject* module);
 /// Sets the Python error for the C++ exception that is being handled.
 void set_python_error() noexcept;
-/// The exception's text of the Python error that is set, which is taken away.
-[[nodiscard]] std::string take_python_error();
 
 /// What `body` returns, a PyObject* or int; where it throws, the Python error is set and `failed` returned.
 template <typename Body, typename Result>
