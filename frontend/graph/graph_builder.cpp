@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/evaluation_work.h"
+#include "frontend/graph/folded_tables.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/made_weights.h"
 #include "frontend/ops/infer.h"
@@ -195,8 +196,11 @@ std::vector<Sym> GraphBuilder::fold(const Node& node) {
   inputs.reserve(node.inputs.size());
   for (ValueId id : node.inputs) inputs.push_back(id == no_value ? nullptr : &*graph_->value(id).constant);
   std::vector<Sym> outputs;
-  for (const Tensor& result : evaluate(node, inputs))
-    outputs.emplace_back(*this, graph_->add_constant(result));
+  std::vector<Tensor> results = evaluate(node, inputs);
+  if (is_limited_)  // an import, whose constants may be others at other sizes
+    if (std::vector<TableReading> readings = fold_readings(*graph_, node); !readings.empty())
+      results[0] = as_size_table(results[0], std::move(readings));
+  for (const Tensor& result : results) outputs.emplace_back(*this, graph_->add_constant(result));
   return outputs;
 }
 

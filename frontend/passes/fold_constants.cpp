@@ -9,6 +9,7 @@
 
 #include "frontend/graph/attribute_text.h"
 #include "frontend/graph/evaluation_work.h"
+#include "frontend/graph/folded_tables.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/made_weights.h"
 #include "frontend/graph/rewrite.h"
@@ -79,7 +80,11 @@ std::vector<Tensor> folded(const Graph& graph, const Node& node) {
   for (ValueId input : node.inputs) sources.push_back(*graph.value(input).constant);
   const std::string recipe = fmt::format("{} {} {}", op_info(node.op).name, attributes_text(node.attributes),
                                          graph.type(node.outputs[0]).to_string());
-  return {made_of(recipe, sources, [&] { return evaluated(graph, node).at(0); })};
+  return {made_of(recipe, sources, [&] {
+    const Tensor made = evaluated(graph, node).at(0);
+    std::vector<TableReading> readings = fold_readings(graph, node);
+    return readings.empty() ? made : as_size_table(made, std::move(readings));
+  })};
 }
 
 /// By node: does it round constants to integers, or is it read by one that does?

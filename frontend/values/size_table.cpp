@@ -23,11 +23,16 @@ class TableBytes {
  public:
   TableBytes(Tensor bytes, TableReadings readings) : bytes_(std::move(bytes)) {
     const std::scoped_lock lock(registry().mutex);
-    registry().readings[bytes_.identity()] = std::move(readings);
+    // A view of a table is known already.
+    is_first_ = registry().readings.try_emplace(bytes_.identity(), std::move(readings)).second;
   }
   ~TableBytes() {
+    if (!is_first_) return;
+    TableReadings last;  // what it keeps may be tables, too
     const std::scoped_lock lock(registry().mutex);
-    registry().readings.erase(bytes_.identity());
+    const auto found = registry().readings.find(bytes_.identity());
+    last = std::move(found->second);
+    registry().readings.erase(found);
   }
   TableBytes(const TableBytes&) = delete;
   TableBytes& operator=(const TableBytes&) = delete;
@@ -35,12 +40,17 @@ class TableBytes {
 
  private:
   Tensor bytes_;
+  bool is_first_ = false;
 };
 
 }  // namespace
 
 Tensor make_size_table(std::vector<TableReading> readings) {
   const Tensor made = readings.at(0).make(readings[0].numbers);
+  return as_size_table(made, std::move(readings));
+}
+
+Tensor as_size_table(const Tensor& made, std::vector<TableReading> readings) {
   const auto bytes = std::make_shared<const TableBytes>(
       made, std::make_shared<const std::vector<TableReading>>(std::move(readings)));
   return {made.dtype(), made.dims(), bytes, bytes->bytes().data()};

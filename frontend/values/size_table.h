@@ -22,6 +22,8 @@ using TableReadings = std::shared_ptr<const std::vector<TableReading>>;
 /// What the first reading makes, and every tensor that shares its bytes is known to follow from the readings. REQUIRES one,
 /// and all make the same.
 [[nodiscard]] Tensor make_size_table(std::vector<TableReading> readings);
+/// The same of a tensor that is there. REQUIRES that all readings make it.
+[[nodiscard]] Tensor as_size_table(const Tensor& made, std::vector<TableReading> readings);
 
 /// What `change` makes of a table with these readings is one, too, by rules named after `name`. REQUIRES that it is a function of its
 /// argument.

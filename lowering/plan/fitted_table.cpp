@@ -55,6 +55,20 @@ std::optional<FittedTable> fit_blocks(const std::vector<Tensor>& samples, Extent
                      [whole](const Dims& dims) { return leading_block(whole, dims); }};
 }
 
+/// By what they have in common of how they were made.
+std::optional<FittedTable> fit_rule(const std::vector<Tensor>& samples, ExtentFit& fit) {
+  std::vector<TableReadings> tables;
+  tables.reserve(samples.size());
+  for (const Tensor& sample : samples) {
+    tables.push_back(readings_of(sample));
+    if (tables.back() == nullptr) return std::nullopt;
+  }
+  for (const TableReading& reading : *tables.at(0))
+    if (std::optional<std::vector<Extent>> numbers = numbers_of(tables, reading, fit))
+      return FittedTable{reading.rule, *std::move(numbers), reading.make};
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool is_leading_block(const Tensor& whole, const Tensor& block) {
@@ -67,16 +81,8 @@ Tensor FittedTable::at(const SymbolValues& sizes) const {
 }
 
 std::optional<FittedTable> fit_table(const std::vector<Tensor>& samples, ExtentFit& fit) {
-  std::vector<TableReadings> tables;
-  tables.reserve(samples.size());
-  for (const Tensor& sample : samples) {
-    tables.push_back(readings_of(sample));
-    if (tables.back() == nullptr) return fit_blocks(samples, fit);
-  }
-  for (const TableReading& reading : *tables.at(0))
-    if (std::optional<std::vector<Extent>> numbers = numbers_of(tables, reading, fit))
-      return FittedTable{reading.rule, *std::move(numbers), reading.make};
-  return fit_blocks(samples, fit);
+  std::optional<FittedTable> rule = fit_rule(samples, fit);
+  return rule ? rule : fit_blocks(samples, fit);
 }
 
 }  // namespace sylvite
