@@ -139,18 +139,34 @@ bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
          std::ranges::equal(told->weights, sample.plan->weights, begins);
 }
 
+bool SymbolicPlans::Group::is_possible_at(const Sizes& sizes) const {
+  return is_between(sizes) && (!plan || plan->decides_alike(sizes));
+}
+
+/// As the plans of square images beside all others.
+bool SymbolicPlans::Group::is_special_beside(const Group& other, const Sizes& sizes) const {
+  const auto is_alike = [&](const PlanSample& sample) { return plan->has_followers_at(sample.sizes); };
+  return plan && plan->has_followers_at(sizes) && std::ranges::none_of(other.samples, is_alike);
+}
+
 SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
-  std::vector<Group*> between;
+  std::vector<Group*> possible;
   for (auto& [structure, group] : groups_)
-    if (group.is_between(sizes)) between.push_back(&group);
-  const auto decides_alike = [&](const Group* group) {
-    return group->plan && group->plan->decides_alike(sizes);
-  };
-  const auto found = std::ranges::find_if(between, decides_alike);
-  if (found == between.end()) return nullptr;
+    if (group.is_possible_at(sizes)) possible.push_back(&group);
+  const auto is_told = [](const Group* group) { return group->plan != nullptr; };
+  const auto found = std::ranges::find_if(possible, is_told);
+  if (found == possible.end()) return nullptr;
   // Where two are left, the model has either structure.
-  const auto is_possible = [&](const Group* group) { return group->decisions == (*found)->decisions; };
-  return std::ranges::count_if(between, is_possible) > 1 ? nullptr : *found;
+  std::erase_if(possible, [decisions = (*found)->decisions](const Group* group) {
+    return group->decisions != decisions;
+  });
+  const auto is_the_one = [&](const Group* group) {
+    return std::ranges::all_of(possible, [&](const Group* other) {
+      return other == group || group->is_special_beside(*other, sizes);
+    });
+  };
+  const auto one = std::ranges::find_if(possible, is_the_one);
+  return one == possible.end() || !(*one)->plan ? nullptr : *one;
 }
 
 std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) {

@@ -325,6 +325,10 @@ bool SymbolicPlan::decides_alike(const Dims& sizes) const {
   return Maker(*this, sizes).decides_alike();
 }
 
+bool SymbolicPlan::has_followers_at(const Dims& sizes) const {
+  return !followers_.empty() && hold_at(followers_, named(sizes));
+}
+
 SymbolValues SymbolicPlan::named(const Dims& sizes) const {
   SymbolValues values;
   for (std::size_t i = 0; i < sizes.size(); ++i) values[names_[i]] = sizes[i];

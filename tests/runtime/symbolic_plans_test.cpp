@@ -111,6 +111,33 @@ TEST(SymbolicPlans, TellsOfEqualSizes) {
   EXPECT_EQ(plan_text(*of_two), plan_text(*plan_at({4, 6})));
 }
 
+/// As where tables of lines and of columns are one.
+TEST(SymbolicPlans, EqualSizesMayHavePlansOfTheirOwn) {
+  const auto own_where_equal = [](const Sizes& sizes) {
+    return plan_at(sizes, sizes[0] == sizes[1] ? Op::tanh : Op::relu);
+  };
+  SymbolicPlans plans(model());
+  for (const Sizes& sizes : {Sizes{2, 2},
+                             {8, 8},
+                             {2, 16},
+                             {8, 4},
+                             {3, 3},
+                             {5, 5},
+                             {7, 7},
+                             {3, 11},
+                             {5, 2},
+                             {6, 6},
+                             {7, 13},
+                             {4, 4},
+                             {6, 3}})
+    plans.learn(sizes, own_where_equal(sizes));
+  for (const Sizes& sizes : {Sizes{5, 7}, {5, 5}, {7, 3}}) {
+    const auto found = plans.at(sizes, true);
+    ASSERT_NE(found, nullptr) << sizes[0] << " " << sizes[1];
+    EXPECT_EQ(plan_text(*found), plan_text(*own_where_equal(sizes)));
+  }
+}
+
 TEST(SymbolicPlans, TablesMayBeEqualAtSomeSizes) {
   const auto gathering = [](const Sizes& sizes) {
     Graph graph;
