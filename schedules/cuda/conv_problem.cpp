@@ -216,6 +216,7 @@ CudaMatmulProblem::Windows windows_of(const Kernel& kernel) {
   w.lines = x[line];
   w.columns = x[line + 1];
   w.column_pitch = node.op == Op::conv ? image_source(body, node.inputs[0]).channels : w.channels;
+  w.pixel_pitch = w.column_pitch;
   w.line_pitch = w.columns * w.column_pitch;
   w.image_pitch = w.lines * w.line_pitch;
   w.filter_pitch = w.channels;

@@ -25,7 +25,8 @@ struct CudaMatmulProblem {
     std::int64_t images = 1, lines = 1, columns = 1, channels = 1;   ///< of the input
     std::int64_t frames = 1, out_frames = 1;                         ///< of an image
     std::int64_t column_pitch = 0, line_pitch = 0, image_pitch = 0;  ///< elements; from frame to frame
-    std::int64_t filter_pitch = 0;                                   ///< elements from tap to tap
+    std::int64_t pixel_pitch = 0;   ///< from pixel to pixel, where columns are strided (join_taps), too
+    std::int64_t filter_pitch = 0;  ///< elements from tap to tap
     std::int64_t out_lines = 1, out_columns = 1;
     std::int64_t taps_z = 1, taps_y = 1, taps_x = 1;
     std::int64_t stride_z = 1, stride_y = 1, stride_x = 1, dilation_z = 1, dilation_y = 1, dilation_x = 1;

@@ -61,14 +61,23 @@ std::string windows_text(const CudaMatmulProblem& problem) {
   return fmt::format(
       "constexpr bool WINDOWS = {}, SPANS_FRAMES = {};\n"
       "constexpr int FRAMES = {}, OUT_FRAMES = {}, TAPS_Y = {}, STRIDE_Z = {}, DILATION_Z = {}, PAD_Z = {};\n"
-      "constexpr int CHANNELS = {}, LINES = {}, COLUMNS = {}, COLUMN_PITCH = {}, LINE_PITCH = {}, "
-      "IMAGE_PITCH = {};\n"
-      "constexpr int OUT_LINES = {}, OUT_COLUMNS = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, "
+      "constexpr int CHANNELS = {}, COLUMN_PITCH = {}, TAPS_X = {}, STRIDE_Y = {}, STRIDE_X = {}, "
       "DILATION_Y = {}, DILATION_X = {}, PAD_Y = {}, PAD_X = {};\n",
       problem.windows.has_value(), w.spans_frames(), w.frames, w.out_frames, w.taps_y, w.stride_z,
-      w.dilation_z, w.pad_z, w.channels, w.lines, w.columns, w.column_pitch, w.line_pitch, w.image_pitch,
-      w.out_lines, w.out_columns, w.taps_x, w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_y,
-      w.pad_x);
+      w.dilation_z, w.pad_z, w.channels, w.column_pitch, w.taps_x, w.stride_y, w.stride_x, w.dilation_y,
+      w.dilation_x, w.pad_y, w.pad_x);
+}
+
+/// Those of the product, and of images.
+std::vector<CudaExtent> warps_extents(const CudaMatmulProblem& problem) {
+  const CudaMatmulProblem::Windows w = problem.windows.value_or(CudaMatmulProblem::Windows{});
+  std::vector<CudaExtent> extents = product_extents(problem, false);
+  for (const auto& [name, value] : {std::pair("lines", w.lines),
+                                    {"columns", w.columns},
+                                    {"line_pitch", w.line_pitch},
+                                    {"image_pitch", w.image_pitch}})
+    extents.push_back({name, value, problem.has_open_images});
+  return extents;
 }
 
 /// The sides as matrices: a filter's taps and channels lie together.
@@ -76,7 +85,9 @@ MatmulOperand left_of(const CudaMatmulProblem& problem) {
   MatmulOperand left = problem.a;
   if (!problem.windows) return left;
   const CudaMatmulProblem::Windows& w = *problem.windows;
-  const std::int64_t together = unit_of({w.channels, w.column_pitch, w.line_pitch, w.image_pitch}, 1);
+  const std::int64_t together = problem.has_open_images  // lines are whole pixels
+                                    ? unit_of({w.channels, w.column_pitch, w.pixel_pitch}, 1)
+                                    : unit_of({w.channels, w.column_pitch, w.line_pitch, w.image_pitch}, 1);
   left.pitch = together;  // of which only the unit is used
   return left;
 }
@@ -175,9 +186,9 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
                      embedded::cuda_vector);
   if (problem.element == DType::f32 && !choice.exact) text += "#define gelu gelu_near\n";
   text += constants_text(problem, choice, floats);
-  text += epilogue_text(problem, terms,
-                        {"  const Element *x, *y;\n", product_extents(problem, false), false,
-                         threads_of(choice), problem.n % 2 == 0});
+  text += epilogue_text(
+      problem, terms,
+      {"  const Element *x, *y;\n", warps_extents(problem), false, threads_of(choice), problem.n % 2 == 0});
   text += embedded::cuda_warps;
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
@@ -187,7 +198,7 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
   for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);
-  launch.numbers = extent_numbers(product_extents(problem, false));
+  launch.numbers = extent_numbers(warps_extents(problem));
   return result;
 }
 

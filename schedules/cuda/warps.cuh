@@ -17,8 +17,9 @@
 //                             depth to depth; X_BATCH from batch to batch; X_OFFSET before the first
 //   X_UNIT                    bytes that a copy of x moves: 16, 8 or 4; 2 moves them through registers
 //   Y_...                     the same of y
-//   WINDOWS                   x's rows are windows of images: CHANNELS, LINES, COLUMNS, COLUMN_PITCH, LINE_PITCH, IMAGE_PITCH,
-//                             OUT_LINES, OUT_COLUMNS, and pairs TAPS, STRIDE, DILATION, PAD; K is taps by channels
+//   WINDOWS                   x's rows are windows of images: CHANNELS, COLUMN_PITCH, and pairs TAPS, STRIDE, DILATION, PAD;
+//                             K is taps by channels. Extents has lines, columns, line_pitch, image_pitch, out_lines,
+//                             out_columns
 //   SPANS_FRAMES              batches are frames of the results, whose windows span frames: FRAMES, OUT_FRAMES, STRIDE_Z, ...
 //   TILE_X, TILE_Y            rows and columns of a tile
 //   WARPS_X, WARPS_Y, PARTS   warps side by side; so many times as many share the depth of a stage and add their sums
@@ -139,10 +140,11 @@ typedef Matrix<Y_DEPTH_FAST, TILE_Y, Y_IS_WHOLE, Y_PITCH, Y_UNIT> MatrixY;
 // Rows of x that are windows: those of a thread's pieces. Where no window begins, its line is far outside.
 struct WindowRows {
   static constexpr int COUNT = MatrixX::COUNT, ELEMENTS = X_UNIT / ELEMENT_BYTES;
+  const Extents extents;
   int origin[COUNT], line[COUNT], column[COUNT];
   int first_frame = 0, frames_ahead = 0;  // that of the first tap, and all images' ahead of this one's
 
-  DEVICE WindowRows(int extent, int first_row, int batch) {
+  DEVICE WindowRows(const Extents& extents, int first_row, int batch) : extents(extents) {
     if constexpr (SPANS_FRAMES) {
       first_frame = batch % OUT_FRAMES * STRIDE_Z - PAD_Z;
       frames_ahead = batch / OUT_FRAMES * FRAMES;
@@ -150,10 +152,11 @@ struct WindowRows {
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int row = first_row + (i * THREADS + threadIdx.x) / MatrixX::PIECES;
-      const int pixel = row % (OUT_LINES * OUT_COLUMNS), image = row / (OUT_LINES * OUT_COLUMNS);
-      line[i] = row < extent ? pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y : -(1 << 30);
-      column[i] = pixel % OUT_COLUMNS * STRIDE_X - PAD_X;
-      origin[i] = image * IMAGE_PITCH + (pixel / OUT_COLUMNS * STRIDE_Y - PAD_Y) * LINE_PITCH + column[i] * COLUMN_PITCH;
+      const int pixels = extents.out_lines * extents.out_columns, pixel = row % pixels, image = row / pixels;
+      const int first_line = pixel / extents.out_columns * STRIDE_Y - PAD_Y;
+      line[i] = row < extents.x ? first_line : -(1 << 30);
+      column[i] = pixel % extents.out_columns * STRIDE_X - PAD_X;
+      origin[i] = image * extents.image_pitch + first_line * extents.line_pitch + column[i] * COLUMN_PITCH;
     }
   }
   // The pieces of a thread have one depth: pieces of a line divide the threads.
@@ -163,19 +166,19 @@ struct WindowRows {
     for (int u = 0; u < 16 / X_UNIT; u++) {
       const int depth = first_depth + piece * PIECE + u * ELEMENTS, tap = depth / CHANNELS;
       const int down = tap / TAPS_X % TAPS_Y * DILATION_Y, right = tap % TAPS_X * DILATION_X;
-      int offset = down * LINE_PITCH + right * COLUMN_PITCH + depth - tap * CHANNELS;
+      int offset = down * extents.line_pitch + right * COLUMN_PITCH + depth - tap * CHANNELS;
       bool has_frame = true;
       if constexpr (SPANS_FRAMES) {
         const int frame = first_frame + tap / (TAPS_X * TAPS_Y) * DILATION_Z;
         has_frame = (unsigned)frame < (unsigned)FRAMES;
-        offset += (frames_ahead + frame) * IMAGE_PITCH;
+        offset += (frames_ahead + frame) * extents.image_pitch;
       }
 #pragma unroll
       for (int i = 0; i < COUNT; i++) {
         const int at = i * THREADS + threadIdx.x;
         if (MatrixX::ALL % THREADS != 0 && at >= MatrixX::ALL) break;
-        const bool is_there = has_frame && (unsigned)(line[i] + down) < (unsigned)LINES &&
-                              (unsigned)(column[i] + right) < (unsigned)COLUMNS && (K % DEPTH == 0 || depth < K);
+        const bool is_there = has_frame && (unsigned)(line[i] + down) < (unsigned)extents.lines &&
+                              (unsigned)(column[i] + right) < (unsigned)extents.columns && (K % DEPTH == 0 || depth < K);
         const u32 place = to + MatrixX::place(at / MatrixX::PIECES, piece) + u * X_UNIT;
         const Element* source = from + (is_there ? origin[i] + offset : 0);
         if constexpr (X_UNIT == 2) write_shared_half(place, is_there ? __ldg((const u16*)source) : 0);
@@ -186,7 +189,7 @@ struct WindowRows {
 };
 struct MatrixRows {
   int extent, first_row;
-  DEVICE MatrixRows(int extent, int first_row, int) : extent(extent), first_row(first_row) {}
+  DEVICE MatrixRows(const Extents& extents, int first_row, int) : extent(extents.x), first_row(first_row) {}
   DEVICE void copy(u32 to, const Element* from, int first_depth) const {
     MatrixX::copy(to, from, extent, first_row, first_depth);
   }
@@ -301,7 +304,7 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
   const Element* x = arguments.x + (X_OFFSET + tile.batch * X_BATCH);
   const Element* y = arguments.y + (Y_OFFSET + tile.batch * Y_BATCH);
   const Extents extents = extents_of(arguments);
-  const typename RowsOf<WINDOWS>::Type rows(extents.x, tile.x, tile.batch);
+  const typename RowsOf<WINDOWS>::Type rows(extents, tile.x, tile.batch);
   int filled = 0, read = 0;  // stages of the ring
   const auto fill = [&](int step) {
     if (step < STEPS) {
