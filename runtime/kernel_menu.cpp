@@ -9,6 +9,7 @@
 #include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
 #include "runtime/size_buckets.h"
+#include "runtime/sizes_ahead.h"
 #include "runtime/widest_kernel.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/space.h"
@@ -130,6 +131,12 @@ bool is_hinted(const ModelSizes& model, const Sizes& sizes) {
   return is_given(model);
 }
 
+/// Are kernels for these sizes compiled ahead of runs on a device?
+bool is_made_ahead(const ModelSizes& model, const Sizes& sizes) {
+  const std::vector<Sizes> ahead = sizes_ahead(model, true);
+  return std::ranges::find(ahead, sizes) != ahead.end();
+}
+
 /// With no sizes but those of one class with these, where there are others: a device has a kernel for each.
 ModelSizes within_device_classes(ModelSizes model, const Sizes& sizes) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -166,8 +173,9 @@ KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
   return found == seen.end() ? nullptr : &*found;
 }
 
-KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) const {
-  const auto found = std::ranges::find_if(open, [&](const auto& each) { return each->has_case(kernel); });
+KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel, const Machine& machine) const {
+  const auto found =
+      std::ranges::find_if(open, [&](const auto& each) { return each->has_case(kernel, machine); });
   return found == open.end() ? nullptr : found->get();
 }
 
@@ -198,7 +206,7 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
       seen->plan = plans_;
       seen->is_settled = seen->is_settled || lesson.differs_from(seen->sizes);
       if (!seen->is_settled) again.emplace_back(&entry, &kernel);
-    } else if (entry.variants_of(kernel) == nullptr) {
+    } else if (entry.variants_of(kernel, machine) == nullptr) {
       unknown.emplace_back(&entry, Seen{kernel, plans_, lesson.sizes});
     }
   }
@@ -221,7 +229,7 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
 bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std::int64_t plan,
                                 const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
-  if (variants_of(kernel) != nullptr) return true;  // one that another kernel of this plan brought
+  if (variants_of(kernel, machine) != nullptr) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
   const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
@@ -261,7 +269,7 @@ void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) 
   std::vector<std::pair<const Kernel*, KernelVariants*>> cases;
   double seconds = 0;
   for (const Kernel& kernel : forms) {
-    KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel);
+    KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel, machine);
     if (variants == nullptr) continue;
     cases.emplace_back(&kernel, variants);
     seconds += variants->seconds(kernel, machine);
@@ -269,11 +277,11 @@ void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) 
   for (const auto& [kernel, variants] : cases) variants->vary(*kernel, machine, part * seconds);
 }
 
-bool KernelMenu::is_settled(const std::vector<Kernel>& forms) {
+bool KernelMenu::is_settled(const std::vector<Kernel>& forms, const Machine& machine) {
   return std::ranges::all_of(forms, [&](const Kernel& kernel) {
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
-    return (seen != nullptr && seen->is_settled) || entry.variants_of(kernel) != nullptr;
+    return (seen != nullptr && seen->is_settled) || entry.variants_of(kernel, machine) != nullptr;
   });
 }
 
@@ -302,13 +310,15 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     }
   };
   for (const Sizes& other : others) {
-    if (is_settled(forms) || std::ranges::any_of(comparisons(model, sizes, other), is_compared)) continue;
+    if (is_settled(forms, machine) || std::ranges::any_of(comparisons(model, sizes, other), is_compared))
+      continue;
     for (const Sizes& each : with_one_changed(sizes, other))
-      if (!is_settled(forms)) (void)is_compared(each);
+      if (!is_settled(forms, machine)) (void)is_compared(each);
   }
   for (const Sizes& each : with_one_kept(sizes, beside))
-    if (!is_settled(forms)) (void)is_compared(each);
-  if ((serves_images || machine.gpu) && may_vary_ && is_hinted(model, sizes)) vary(forms, machine);
+    if (!is_settled(forms, machine)) (void)is_compared(each);
+  const bool may_wait = is_hinted(model, sizes) || (machine.gpu && is_made_ahead(model, sizes));
+  if ((serves_images || machine.gpu) && may_vary_ && may_wait) vary(forms, machine);
   keep();
   return with_open(*plan, forms, machine);
 }
@@ -326,7 +336,7 @@ std::vector<VariedKernel> KernelMenu::cases_in(const std::vector<std::shared_ptr
         kernels[found->second.first].cases[found->second.second].plans.push_back(p);
         continue;
       }
-      const KernelVariants* const variants = entries_[skeleton(form)].variants_of(form);
+      const KernelVariants* const variants = entries_[skeleton(form)].variants_of(form, machine);
       if (variants == nullptr) continue;
       const auto [number, is_new] = numbers.try_emplace(variants, kernels.size());
       if (is_new) kernels.push_back({variants->kernels(), {}});

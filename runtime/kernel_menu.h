@@ -86,11 +86,11 @@ class KernelMenu {
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
     /// The open kernels of which `kernel` is a case, or nullptr.
-    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel) const;
+    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel, const Machine& machine) const;
   };
   void learn_from(const Lesson& lesson, const Machine& machine);
   void vary(const std::vector<Kernel>& forms, const Machine& machine);
-  [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms);
+  [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms, const Machine& machine);
   [[nodiscard]] std::shared_ptr<const Plan> with_open(const Plan& plan, const std::vector<Kernel>& forms,
                                                       const Machine& machine);
   void restore(const ModelSizes& model, const Plan& plan);

@@ -1,6 +1,7 @@
 #include "runtime/kernel_variants.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>
@@ -67,16 +68,46 @@ class KernelVariants::Estimates {
   std::map<std::string, std::optional<BoundSpace>> bound_;
 };
 
+namespace {
+
+/// How far these sizes are from those that an open kernel's schedule was chosen for: in powers of two, all of them.
+double distance_of(const Kernel& open, const Dims& sizes) {
+  double distance = 0;
+  std::size_t number = 0;
+  for (const auto& [name, info] : open.open->symbols.table) {
+    const double hint = static_cast<double>(info.hints.empty() ? info.low : info.hints[0]);
+    distance += std::abs(std::log2((static_cast<double>(sizes.at(number++)) + 1) / (hint + 1)));
+  }
+  return distance;
+}
+
+}  // namespace
+
 KernelVariants::KernelVariants(Kernel open) {
   add(std::move(open));
 }
 
-bool KernelVariants::has_case(const Kernel& kernel) const {
-  return as_case(all_.front().kernel, kernel).has_value();
+bool KernelVariants::has_case(const Kernel& kernel, const Machine& machine) {
+  const std::optional<Kernel> found = as_case(all_.front().kernel, kernel);
+  return found && (!machine.gpu || std::ranges::any_of(all_, [&](Variant& each) {
+           return can_launch(*found, each.chosen(machine).candidate);
+         }));
 }
 
 bool KernelVariants::has(const Kernel& kernel) const {
   return std::ranges::any_of(all_, [&](const Variant& each) { return each.kernel.open == kernel.open; });
+}
+
+std::vector<double> KernelVariants::costs_of(const Kernel& kernel, const Dims& sizes,
+                                             const Machine& machine) {
+  constexpr double none = std::numeric_limits<double>::max();
+  Estimates estimates(kernel, machine);
+  std::vector<double> costs;
+  costs.reserve(all_.size());
+  for (Variant& each : all_) costs.push_back(estimates.of(each.chosen(machine)).value_or(none));
+  if (!machine.gpu || std::ranges::find(costs, none) == costs.end()) return costs;
+  for (std::size_t i = 0; i < all_.size(); ++i) costs[i] = distance_of(all_[i].kernel, sizes);
+  return costs;
 }
 
 std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kernel, const Dims& sizes,
@@ -84,14 +115,13 @@ std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kerne
                                                              const IsCompiled& is_compiled) {
   if (all_.size() == 1) return {&all_.front()};
   constexpr double none = std::numeric_limits<double>::max();
-  Estimates estimates(kernel, machine);
+  const std::vector<double> costs = costs_of(kernel, sizes, machine);
   std::vector<std::pair<std::tuple<bool, bool, double>, Variant*>> rated;
-  for (Variant& each : all_) {
+  for (std::size_t i = 0; i < all_.size(); ++i) {
+    Variant& each = all_[i];
     const bool is_for_it = is_as_wide(each.kernel, first()) || sylvite::case_at(each.kernel, sizes);
     const bool waits = is_compiled && !is_compiled(each.kernel.text);
-    rated.emplace_back(is_for_it ? std::tuple(false, waits, estimates.of(each.chosen(machine)).value_or(none))
-                                 : std::tuple(true, true, none),
-                       &each);
+    rated.emplace_back(is_for_it ? std::tuple(false, waits, costs[i]) : std::tuple(true, true, none), &each);
   }
   std::ranges::stable_sort(rated, {}, &decltype(rated)::value_type::first);
   std::vector<Variant*> variants;
@@ -123,7 +153,7 @@ double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
 
 void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double least_gain) {
   // Templates of a GPU compile soon, and tiles that do not fit leave much of it idle.
-  const std::size_t most = machine.gpu ? 5 : 3;
+  const std::size_t most = machine.gpu ? 12 : 3;
   const double clearly = machine.gpu ? 1.03 : 1.15;
   if (all_.size() == most) return;
   Variant& shared = best(kernel, machine);
@@ -133,9 +163,12 @@ void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double l
     Estimates estimates(kernel, machine);
     const std::optional<double> before = estimates.of(shared.chosen(machine));
     const std::optional<double> after = estimates.of(own.chosen(machine));
-    if (!before || !after || *before < clearly * *after || *before - *after < least_gain) return;
-    log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id, *before * 1e6,
-             *after * 1e6, own.kernel.id);
+    const bool are_known = before && after;
+    if (are_known ? *before < clearly * *after || *before - *after < least_gain
+                  : !machine.gpu || own.chosen(machine).candidate == shared.chosen(machine).candidate)
+      return;
+    log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id,
+             before.value_or(0) * 1e6, after.value_or(0) * 1e6, own.kernel.id);
   } catch (const UnsupportedError&) {
     return;
   } catch (const CompileError&) {

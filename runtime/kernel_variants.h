@@ -32,7 +32,8 @@ class KernelVariants {
  public:
   explicit KernelVariants(Kernel open);
 
-  [[nodiscard]] bool has_case(const Kernel& kernel) const;
+  /// Is it a case of the first that one of them can be launched for?
+  [[nodiscard]] bool has_case(const Kernel& kernel, const Machine& machine);
   /// Is it one of them, at any sizes?
   [[nodiscard]] bool has(const Kernel& kernel) const;
   /// The one that is for all sizes.
@@ -58,6 +59,9 @@ class KernelVariants {
   /// The best first; those that are not for these sizes, at which `kernel` is the case, last.
   [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Dims& sizes, const Machine& machine,
                                              const IsCompiled& is_compiled);
+  /// What each should take for `kernel`, the case at these sizes; on a GPU, where not all have an estimate, how far the sizes are from
+  /// its own.
+  [[nodiscard]] std::vector<double> costs_of(const Kernel& kernel, const Dims& sizes, const Machine& machine);
   struct Variant {
     Kernel kernel;
     std::optional<DefaultChoice> choice;  ///< once somebody asked

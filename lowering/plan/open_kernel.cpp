@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
+#include "frontend/graph/attribute_text.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/join_bodies.h"
 #include "lowering/plan/storage_order.h"
@@ -23,11 +23,6 @@ bool is_walked(KernelClass kind, Axis axis) {
   const bool only_vectors = kind == KernelClass::pointwise || kind == KernelClass::movement;
   const bool has_batches = kind == KernelClass::matmul || kind == KernelClass::attention;
   return (axis == Axis::outer && (only_vectors || has_batches)) || (axis == Axis::rows && only_vectors);
-}
-
-/// Of kernels that write each element by itself, a device makes as many as there are, whatever the extents.
-bool takes_any_extent(KernelClass kind) {
-  return kind == KernelClass::pointwise || kind == KernelClass::movement || kind == KernelClass::pooling;
 }
 
 SizeClass class_of(KernelClass kind, Axis axis, std::int64_t extent) {
@@ -55,20 +50,14 @@ bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
          has_open_lines(first, second);
 }
 
-/// Extents of two bodies, for each other.
-using ExtentPairs = std::set<std::pair<std::int64_t, std::int64_t>>;
-
-/// Those of what nodes make, where the bodies differ.
-ExtentPairs made_extents(const Graph& first, const Graph& second) {
-  ExtentPairs pairs;
-  const std::size_t count = std::min(first.values().size(), second.values().size());
-  for (std::size_t id = 0; id < count; ++id) {
-    if (first.values()[id].producer == no_node) continue;
-    const Dims one = first.values()[id].type.dims(), other = second.values()[id].type.dims();
-    for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
-      if (one[i] != other[i]) pairs.emplace(one[i], other[i]);
-  }
-  return pairs;
+/// How many keys two kernels of attention have: how threads walk them depends on it.
+std::optional<std::pair<std::int64_t, std::int64_t>> key_counts(const Kernel& first, const Kernel& second) {
+  if (first.kind != KernelClass::attention || second.anchor != first.anchor) return std::nullopt;
+  const auto count = [](const Kernel& kernel) {
+    const Dims keys = kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(1)).dims();
+    return keys.at(keys.size() - 2);
+  };
+  return std::pair(count(first), count(second));
 }
 
 /// Gives each pair of extents that differ one symbol.
@@ -78,10 +67,8 @@ class Generalizer {
       : sharing_(sharing),
         kind_(first.kind),
         has_tiles_(has_tiles_of_pixels(first, second)),
-        fewest_(fewest) {
-    if (sharing == Sharing::on_device && kind_ == KernelClass::convolution)
-      made_ = made_extents(first.body, second.body);
-  }
+        fewest_(fewest),
+        keys_(key_counts(first, second)) {}
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
@@ -109,13 +96,12 @@ class Generalizer {
     if (std::min(a, b) < (is_around ? 0 : needs_two ? 2 : 1)) return std::nullopt;
     if (is_around) return SizeClass{0, INT64_MAX};
     const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
-    // What windows reach beyond their results is read from wherever it lies.
-    const bool is_only_read = kind_ == KernelClass::convolution && is_of_image && !made_.contains({a, b});
-    if (sharing_ == Sharing::on_device && (takes_any_extent(kind_) || is_only_read) && std::min(a, b) >= 2)
+    const bool are_many = std::min(a, b) >= 2;
+    if (sharing_ == Sharing::on_device && are_many && keys_ != std::pair(a, b))
       return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::on_device)
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
-    if (is_of_image && !has_tiles_ && std::min(a, b) >= 2) return SizeClass{2, INT64_MAX};
+    if (is_of_image && !has_tiles_ && are_many) return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::of_first) return class_of(kind_, axis, a);
     // Tiles that fit the least image fit all that are larger.
     const std::int64_t low = pixel_class(std::min(a, b)).low;
@@ -128,7 +114,7 @@ class Generalizer {
   KernelClass kind_;
   bool has_tiles_;
   std::int64_t fewest_;
-  ExtentPairs made_;  ///< by nodes, not inputs alone; of convolutions on a device
+  std::optional<std::pair<std::int64_t, std::int64_t>> keys_;  ///< of attention
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;
 };
@@ -376,6 +362,16 @@ std::string classes_text(const Kernel& kernel) {
   return text;
 }
 
+namespace {
+
+/// May bodies with other numbers there be joined?
+bool has_extents(Op op, const std::string& attribute) {
+  const AttributeInfo* row = op_info(op).find_attribute(attribute);
+  return row != nullptr && row->kind == AttributeInfo::Kind::extents;
+}
+
+}  // namespace
+
 std::string skeleton(const Kernel& kernel) {
   std::string text;
   for (const ValueId input : kernel.body.inputs) {
@@ -386,6 +382,8 @@ std::string skeleton(const Kernel& kernel) {
     text += op_info(node.op).name;
     for (const ValueId input : node.inputs) text += fmt::format(" {}", input);
     for (const ValueId output : node.outputs) text += fmt::format(":{}", kernel.body.type(output).rank());
+    for (const auto& [name, value] : node.attributes.items())
+      if (!has_extents(node.op, name)) text += fmt::format(" {}", attribute_text(value));
     text += '\n';
   }
   return text;

@@ -14,8 +14,8 @@ namespace sylvite {
 enum class Sharing : std::uint8_t {
   on_host,  ///< those of images in blocks of channels from the least on (pixel_class; from two pixels where neither windows nor
             ///< vectors go along them), and any number of such images, else those of one size_class
-  of_first,   ///< the same, of the first of two kernels, whatever the second is for
-  on_device,  ///< those of one device_class
+  of_first,  ///< the same, of the first of two kernels, whatever the second is for
+  on_device,  ///< any from two on, whose schedules are chosen among variants; keys of attention: those of one device_class
 };
 
 /// The open kernel of which both are cases: every extent in which they differ is a symbol s0, s1, ..., one for each pair
@@ -53,8 +53,8 @@ struct SizeClass {
 /// The same of the lines of an image, of which tiles have four at most.
 [[nodiscard]] SizeClass line_class(std::int64_t extent);
 
-/// The same of any extent on a device, whose launches are made for about as many threads. Ranges mostly end at powers of two, which
-/// are the largest of their classes.
+/// The same of any extent on a device, as far as launches are made for about as many threads. Ranges mostly end at powers of two,
+/// which are the largest of their classes.
 [[nodiscard]] SizeClass device_class(std::int64_t extent);
 
 /// Equal for kernels of one skeleton where all their extents have the same classes on the host.

@@ -10,6 +10,8 @@
 #include "runtime/variant_choice.h"
 #include "schedules/machine.h"
 #include "tests/schedules/fixed_machines.h"
+#include "tests/support/conv_kernels.h"
+#include "tests/support/matmul_kernels.h"
 #include "tests/support/run_kernel.h"
 #include "tests/support/sample_card.h"
 
@@ -54,7 +56,7 @@ TEST_F(KernelVariantsTest, OneForAllSizesStays) {
   EXPECT_THAT(variants.texts(), testing::ElementsAre(hinted_.text, large_.text));
   variants.keep_if([&](const std::string& text) { return text == large_.text; });
   EXPECT_THAT(variants.texts(), testing::ElementsAre(hinted_.text, large_.text));
-  EXPECT_TRUE(variants.has_case(convolution(6, 6)));
+  EXPECT_TRUE(variants.has_case(convolution(6, 6), machine_));
 }
 
 TEST_F(KernelVariantsTest, AreChosenForLargeImagesWhereTilesOfAllAreSmall) {
@@ -93,6 +95,44 @@ TEST(DeviceVariants, TilesFitTheSizesToBeFastAt) {
     ASSERT_TRUE(found && found->open);
     EXPECT_EQ(default_choice(*found, machine).candidate.form, default_choice(*each, machine).candidate.form);
   }
+}
+
+/// On a device kernels are for any extents: one of other tiles joins where it should be faster, or where nothing tells and the
+/// schedule is another. The nearest serves then.
+TEST(KernelVariantsOnADevice, HaveTilesForFewRowsAndForMany) {
+  const Machine machine = fixed_machine("h200");
+  for (const DType element : {DType::bf16, DType::f32}) {
+    const auto product = [&](std::int64_t rows) {
+      return matmul_kernel({.m = rows, .n = 512, .k = 512, .element = element, .out = element});
+    };
+    const Kernel open = *generalize(product(20), product(31), Sharing::on_device);
+    KernelVariants variants(open);
+    variants.vary(product(8000), machine, 0);
+    ASSERT_EQ(variants.texts().size(), 2U) << dtype_name(element);
+    EXPECT_EQ(case_of(variants, product(24), machine)->text, open.text);
+    EXPECT_EQ(case_of(variants, product(7000), machine)->text, variants.texts()[1]);
+    variants.vary(product(8100), machine, 0);
+    EXPECT_EQ(variants.texts().size(), 2U) << "one serves them";
+  }
+}
+
+/// Boxes of rows begin at multiples of 16 bytes: of other images, no variant of the kernel can be launched.
+TEST(KernelVariantsOnADevice, HaveNoCaseThatCannotBeLaunched) {
+  const Machine machine = fixed_machine("h200");
+  const auto image = [](std::int64_t columns) {
+    return conv_kernel({.channels = 4,
+                        .lines = 1,
+                        .columns = columns,
+                        .taps_y = 1,
+                        .taps_x = 16,
+                        .stride = 8,
+                        .pads = {0, 0, 0, 0}});
+  };
+  const Kernel open = *generalize(image(2048), image(4096), Sharing::on_device);
+  KernelVariants variants(open);
+  ASSERT_TRUE(as_case(open, image(2049)));
+  EXPECT_TRUE(variants.has_case(image(1024), machine));
+  EXPECT_EQ(variants.has_case(image(2049), machine), case_of(variants, image(2049), machine).has_value());
 }
 
 }  // namespace

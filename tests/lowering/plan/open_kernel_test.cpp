@@ -209,7 +209,6 @@ TEST(OpenKernel, ConstantsThatCountAreSizes) {
   EXPECT_EQ(found->sizes, (Dims{70, 41, 2870}));
   EXPECT_EQ(graph_text(found->body), graph_text(mean(70, 41).body));
   EXPECT_FALSE(as_case(*open, mean(70, 41, 0.3F))) << "it is one over no number";
-  EXPECT_FALSE(generalize(mean(20, 30), mean(17, 33), Sharing::on_device)) << "templates print constants";
 }
 
 TEST(OpenKernel, ConstantsAreSizesOnlyWhereTheyAreExactlyThat) {
