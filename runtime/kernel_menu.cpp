@@ -173,9 +173,8 @@ KernelMenu::Seen* KernelMenu::Entry::find(const Kernel& kernel) {
   return found == seen.end() ? nullptr : &*found;
 }
 
-KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel, const Machine& machine) const {
-  const auto found =
-      std::ranges::find_if(open, [&](const auto& each) { return each->has_case(kernel, machine); });
+KernelVariants* KernelMenu::Entry::variants_of(const Kernel& kernel) const {
+  const auto found = std::ranges::find_if(open, [&](const auto& each) { return each->has_case(kernel); });
   return found == open.end() ? nullptr : found->get();
 }
 
@@ -206,7 +205,7 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
       seen->plan = plans_;
       seen->is_settled = seen->is_settled || lesson.differs_from(seen->sizes);
       if (!seen->is_settled) again.emplace_back(&entry, &kernel);
-    } else if (entry.variants_of(kernel, machine) == nullptr) {
+    } else if (entry.variants_of(kernel) == nullptr) {
       unknown.emplace_back(&entry, Seen{kernel, plans_, lesson.sizes});
     }
   }
@@ -229,10 +228,10 @@ void KernelMenu::learn_from(const Lesson& lesson, const Machine& machine) {
 bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std::int64_t plan,
                                 const Machine& machine) {
   // The same place of the model at other sizes: the kernel that differs in the fewest extents.
-  if (variants_of(kernel, machine) != nullptr) return true;  // one that another kernel of this plan brought
+  if (variants_of(kernel) != nullptr) return true;  // one that another kernel of this plan brought
   std::optional<Kernel> closest;
   const Seen* other = nullptr;
-  const Sharing sharing = machine.gpu ? Sharing::on_device : Sharing::on_host;
+  const Sharing sharing = machine.gpu ? lesson.sharing : Sharing::on_host;
   const bool is_new = find(kernel) == nullptr;
   for (const Seen& each : seen) {
     const bool is_beside = !is_new && each.plan == plan;  // another layer of this plan
@@ -269,7 +268,7 @@ void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) 
   std::vector<std::pair<const Kernel*, KernelVariants*>> cases;
   double seconds = 0;
   for (const Kernel& kernel : forms) {
-    KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel, machine);
+    KernelVariants* const variants = entries_[skeleton(kernel)].variants_of(kernel);
     if (variants == nullptr) continue;
     cases.emplace_back(&kernel, variants);
     seconds += variants->seconds(kernel, machine);
@@ -277,11 +276,11 @@ void KernelMenu::vary(const std::vector<Kernel>& forms, const Machine& machine) 
   for (const auto& [kernel, variants] : cases) variants->vary(*kernel, machine, part * seconds);
 }
 
-bool KernelMenu::is_settled(const std::vector<Kernel>& forms, const Machine& machine) {
+bool KernelMenu::is_settled(const std::vector<Kernel>& forms) {
   return std::ranges::all_of(forms, [&](const Kernel& kernel) {
     Entry& entry = entries_[skeleton(kernel)];
     const Seen* const seen = entry.find(kernel);
-    return (seen != nullptr && seen->is_settled) || entry.variants_of(kernel, machine) != nullptr;
+    return (seen != nullptr && seen->is_settled) || entry.variants_of(kernel) != nullptr;
   });
 }
 
@@ -294,14 +293,16 @@ std::shared_ptr<const Plan> KernelMenu::serve(
   // Kernels of images serve one and many; the others are compared where what is one stays one.
   std::vector<Sizes> others = {with_two_for_one(model, beside)};
   if (others[0] != beside) others.push_back(beside);
-  learn_from({forms, sizes, others[0]}, machine);
+  // Schedules for other sizes join ahead of runs; where nothing is made ahead, classes bring them.
+  const Sharing sharing = is_given(model) ? Sharing::on_device : Sharing::of_device_class;
+  learn_from({forms, sizes, others[0], sharing}, machine);
   const bool serves_images = !machine.gpu && has_images(*plan);
   if (serves_images) others.insert(others.begin(), least_sizes(model, sizes, others[0]));
   if (const auto alike = sizes_with_like_product(model, sizes); alike && !machine.gpu)
     others.push_back(*alike);
   const auto is_compared = [&](const Sizes& each) {
     try {
-      const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes};
+      const Lesson lesson{forms_to_share(*lower(each), machine), each, sizes, sharing};
       learn_from(lesson, machine);
       return true;
     } catch (const Error& error) {
@@ -310,14 +311,14 @@ std::shared_ptr<const Plan> KernelMenu::serve(
     }
   };
   for (const Sizes& other : others) {
-    if (is_settled(forms, machine) || std::ranges::any_of(comparisons(model, sizes, other), is_compared))
-      continue;
+    if (is_settled(forms) || std::ranges::any_of(comparisons(model, sizes, other), is_compared)) continue;
     for (const Sizes& each : with_one_changed(sizes, other))
-      if (!is_settled(forms, machine)) (void)is_compared(each);
+      if (!is_settled(forms)) (void)is_compared(each);
   }
   for (const Sizes& each : with_one_kept(sizes, beside))
-    if (!is_settled(forms, machine)) (void)is_compared(each);
-  const bool may_wait = is_hinted(model, sizes) || (machine.gpu && is_made_ahead(model, sizes));
+    if (!is_settled(forms)) (void)is_compared(each);
+  const bool may_wait =
+      is_hinted(model, sizes) || (machine.gpu && is_given(model) && is_made_ahead(model, sizes));
   if ((serves_images || machine.gpu) && may_vary_ && may_wait) vary(forms, machine);
   keep();
   return with_open(*plan, forms, machine);
@@ -336,7 +337,7 @@ std::vector<VariedKernel> KernelMenu::cases_in(const std::vector<std::shared_ptr
         kernels[found->second.first].cases[found->second.second].plans.push_back(p);
         continue;
       }
-      const KernelVariants* const variants = entries_[skeleton(form)].variants_of(form, machine);
+      const KernelVariants* const variants = entries_[skeleton(form)].variants_of(form);
       if (variants == nullptr) continue;
       const auto [number, is_new] = numbers.try_emplace(variants, kernels.size());
       if (is_new) kernels.push_back({variants->kernels(), {}});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "frontend/onnx/model_sizes.h"
+#include "lowering/plan/open_kernel.h"
 #include "lowering/plan/plan.h"
 #include "runtime/kernel_variants.h"
 #include "runtime/menu_file.h"
@@ -63,6 +64,7 @@ class KernelMenu {
     std::vector<Kernel> forms;  ///< of a plan, as they are shared
     Sizes sizes;                ///< of the plan; none where they are not known
     Sizes apart;  ///< plans that have one of `sizes` which is not here tell too little of what it is
+    Sharing sharing = Sharing::on_device;  ///< of a device's kernels
     /// May kernels of a plan at `others` be compared?
     [[nodiscard]] bool differs_from(const Sizes& others) const;
   };
@@ -86,11 +88,11 @@ class KernelMenu {
     [[nodiscard]] Seen* find(const Kernel& kernel);
     void forget_before(std::int64_t plan);
     /// The open kernels of which `kernel` is a case, or nullptr.
-    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel, const Machine& machine) const;
+    [[nodiscard]] KernelVariants* variants_of(const Kernel& kernel) const;
   };
   void learn_from(const Lesson& lesson, const Machine& machine);
   void vary(const std::vector<Kernel>& forms, const Machine& machine);
-  [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms, const Machine& machine);
+  [[nodiscard]] bool is_settled(const std::vector<Kernel>& forms);
   [[nodiscard]] std::shared_ptr<const Plan> with_open(const Plan& plan, const std::vector<Kernel>& forms,
                                                       const Machine& machine);
   void restore(const ModelSizes& model, const Plan& plan);

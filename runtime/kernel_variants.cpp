@@ -87,11 +87,8 @@ KernelVariants::KernelVariants(Kernel open) {
   add(std::move(open));
 }
 
-bool KernelVariants::has_case(const Kernel& kernel, const Machine& machine) {
-  const std::optional<Kernel> found = as_case(all_.front().kernel, kernel);
-  return found && (!machine.gpu || std::ranges::any_of(all_, [&](Variant& each) {
-           return can_launch(*found, each.chosen(machine).candidate);
-         }));
+bool KernelVariants::has_case(const Kernel& kernel) const {
+  return as_case(all_.front().kernel, kernel).has_value();
 }
 
 bool KernelVariants::has(const Kernel& kernel) const {

@@ -32,8 +32,7 @@ class KernelVariants {
  public:
   explicit KernelVariants(Kernel open);
 
-  /// Is it a case of the first that one of them can be launched for?
-  [[nodiscard]] bool has_case(const Kernel& kernel, const Machine& machine);
+  [[nodiscard]] bool has_case(const Kernel& kernel) const;
   /// Is it one of them, at any sizes?
   [[nodiscard]] bool has(const Kernel& kernel) const;
   /// The one that is for all sizes.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -23,6 +24,11 @@ bool is_walked(KernelClass kind, Axis axis) {
   const bool only_vectors = kind == KernelClass::pointwise || kind == KernelClass::movement;
   const bool has_batches = kind == KernelClass::matmul || kind == KernelClass::attention;
   return (axis == Axis::outer && (only_vectors || has_batches)) || (axis == Axis::rows && only_vectors);
+}
+
+/// Of kernels that write each element by itself, a device makes as many as there are, whatever the extents.
+bool takes_any_extent(KernelClass kind) {
+  return kind == KernelClass::pointwise || kind == KernelClass::movement || kind == KernelClass::pooling;
 }
 
 SizeClass class_of(KernelClass kind, Axis axis, std::int64_t extent) {
@@ -50,6 +56,22 @@ bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
          has_open_lines(first, second);
 }
 
+/// Extents of two bodies, for each other.
+using ExtentPairs = std::set<std::pair<std::int64_t, std::int64_t>>;
+
+/// Those of what nodes make, where the bodies differ.
+ExtentPairs made_extents(const Graph& first, const Graph& second) {
+  ExtentPairs pairs;
+  const std::size_t count = std::min(first.values().size(), second.values().size());
+  for (std::size_t id = 0; id < count; ++id) {
+    if (first.values()[id].producer == no_node) continue;
+    const Dims one = first.values()[id].type.dims(), other = second.values()[id].type.dims();
+    for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
+      if (one[i] != other[i]) pairs.emplace(one[i], other[i]);
+  }
+  return pairs;
+}
+
 /// How many keys two kernels of attention have: how threads walk them depends on it.
 std::optional<std::pair<std::int64_t, std::int64_t>> key_counts(const Kernel& first, const Kernel& second) {
   if (first.kind != KernelClass::attention || second.anchor != first.anchor) return std::nullopt;
@@ -68,7 +90,10 @@ class Generalizer {
         kind_(first.kind),
         has_tiles_(has_tiles_of_pixels(first, second)),
         fewest_(fewest),
-        keys_(key_counts(first, second)) {}
+        keys_(key_counts(first, second)) {
+    if (sharing == Sharing::of_device_class && kind_ == KernelClass::convolution)
+      made_ = made_extents(first.body, second.body);
+  }
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
@@ -97,10 +122,11 @@ class Generalizer {
     if (is_around) return SizeClass{0, INT64_MAX};
     const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
     const bool are_many = std::min(a, b) >= 2;
-    if (sharing_ == Sharing::on_device && are_many && keys_ != std::pair(a, b))
-      return SizeClass{2, INT64_MAX};
-    if (sharing_ == Sharing::on_device)
+    if (sharing_ == Sharing::on_device || sharing_ == Sharing::of_device_class) {
+      if (are_many && (sharing_ == Sharing::on_device ? keys_ != std::pair(a, b) : is_free(a, b, axis)))
+        return SizeClass{2, INT64_MAX};
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
+    }
     if (is_of_image && !has_tiles_ && are_many) return SizeClass{2, INT64_MAX};
     if (sharing_ == Sharing::of_first) return class_of(kind_, axis, a);
     // Tiles that fit the least image fit all that are larger.
@@ -110,10 +136,18 @@ class Generalizer {
     return own == class_of(kind_, axis, b) ? std::optional(own) : std::nullopt;
   }
 
+  /// What windows reach beyond their results is read from wherever it lies.
+  [[nodiscard]] bool is_free(std::int64_t a, std::int64_t b, Axis axis) const {
+    const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
+    return takes_any_extent(kind_) ||
+           (kind_ == KernelClass::convolution && is_of_image && !made_.contains({a, b}));
+  }
+
   Sharing sharing_;
   KernelClass kind_;
   bool has_tiles_;
   std::int64_t fewest_;
+  ExtentPairs made_;  ///< by nodes, not inputs alone; of convolutions in classes of a device
   std::optional<std::pair<std::int64_t, std::int64_t>> keys_;  ///< of attention
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;

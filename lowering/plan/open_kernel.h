@@ -15,6 +15,7 @@ enum class Sharing : std::uint8_t {
   on_host,  ///< those of images in blocks of channels from the least on (pixel_class; from two pixels where neither windows nor
             ///< vectors go along them), and any number of such images, else those of one size_class
   of_first,  ///< the same, of the first of two kernels, whatever the second is for
+  of_device_class,  ///< those of one device_class; any from two on that are only read, or of elements that are made one by one
   on_device,  ///< any from two on, whose schedules are chosen among variants; keys of attention: those of one device_class
 };
 

@@ -11,6 +11,7 @@
 #include "schedules/space.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
+#include "tests/schedules/fixed_machines.h"
 #include "tests/support/sample_card.h"
 
 namespace sylvite {
@@ -150,6 +151,21 @@ TEST_F(KernelMenuTest, ComparesOneSizeAtATimeWhereAnotherMayNotChange) {
   const std::shared_ptr<const Plan> plan =
       menu_.serve(model, {20, 8}, loaded(20).plan, setup_->machine, lower);
   EXPECT_NE(plan->kernels[0].open, nullptr);
+}
+
+/// On a device kernels are for any rows where ranges are given, which is where others are made ahead. Where nobody named sizes,
+/// as in captured graphs, they are for a class.
+TEST_F(KernelMenuTest, KernelsOfADeviceAreForAnyRowsWhereRangesAreGiven) {
+  const Machine machine = fixed_machine("h200");
+  const auto lower = [&](const Sizes& sizes) { return loaded(sizes[0]).plan; };
+  for (const bool are_given : {true, false}) {
+    ModelSizes model;
+    model.symbols = {{"rows", are_given ? SizeRange{1, 600, {20}} : SizeRange{}}};
+    KernelMenu menu;
+    for (const std::int64_t rows : {20, 30}) (void)menu.serve(model, {rows}, lower({rows}), machine, lower);
+    const auto plan = menu.apply(lower({500}), machine);
+    for (const Kernel& kernel : plan->kernels) EXPECT_EQ(kernel.open != nullptr, are_given) << kernel.text;
+  }
 }
 
 /// A softmax has one kernel for all lengths from some on, whatever other sizes the plans before had by chance.

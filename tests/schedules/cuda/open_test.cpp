@@ -313,6 +313,7 @@ TEST(CudaOpen, ElementsAreMadeOfAnyExtents) {
     EXPECT_NO_THROW((void)cuda_template_of(*kernel, candidate)) << lines;
   }
   EXPECT_TRUE(as_case(generalize(linear(20), linear(300), Sharing::on_device).value(), linear(4000)));
+  EXPECT_FALSE(generalize(linear(20), linear(300), Sharing::of_device_class));
 }
 
 /// A block takes all keys where they are few in any run.
@@ -333,6 +334,9 @@ TEST(CudaOpen, WindowsReadAnyExtents) {
   ASSERT_TRUE(open);
   EXPECT_TRUE(as_case(*open, image(130, 130)));
   EXPECT_TRUE(as_case(*open, image(131, 130)));
+  const Kernel in_class = generalize(image(102, 92), image(112, 122), Sharing::of_device_class).value();
+  EXPECT_TRUE(as_case(in_class, image(130, 130)));
+  EXPECT_FALSE(as_case(in_class, image(131, 130))) << "129 lines are made";
 }
 
 TEST(CudaOpen, ClassesOfExtents) {
