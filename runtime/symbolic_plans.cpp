@@ -115,6 +115,7 @@ void SymbolicPlans::Group::match(const KernelMenu& menu, const Machine& machine)
 }
 
 void SymbolicPlans::Group::widen(const Sizes& sizes) {
+  met.push_back(sizes);
   const std::vector<double> added = traits(sizes);
   if (span.empty())
     for (const double each : added) span.push_back({each, each});
@@ -145,8 +146,8 @@ bool SymbolicPlans::Group::is_possible_at(const Sizes& sizes) const {
 
 /// As the plans of square images beside all others.
 bool SymbolicPlans::Group::is_special_beside(const Group& other, const Sizes& sizes) const {
-  const auto is_alike = [&](const PlanSample& sample) { return plan->has_followers_at(sample.sizes); };
-  return plan && plan->has_followers_at(sizes) && std::ranges::none_of(other.samples, is_alike);
+  const auto is_alike = [&](const Sizes& each) { return plan->has_followers_at(each); };
+  return plan && plan->has_followers_at(sizes) && std::ranges::none_of(other.met, is_alike);
 }
 
 SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {

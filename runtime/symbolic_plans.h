@@ -54,6 +54,7 @@ class SymbolicPlans {
   struct Group {
     std::string decisions;
     std::vector<PlanSample> samples;
+    std::vector<Sizes> met;  ///< all sizes that are known to have this structure
     std::shared_ptr<const SymbolicPlan> plan;
     std::vector<FitSymbol> symbols;  ///< of the plan's expressions, which hold at multiples of theirs
     std::optional<MatchedKernels> matched;

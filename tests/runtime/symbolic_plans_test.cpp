@@ -136,6 +136,8 @@ TEST(SymbolicPlans, EqualSizesMayHavePlansOfTheirOwn) {
     ASSERT_NE(found, nullptr) << sizes[0] << " " << sizes[1];
     EXPECT_EQ(plan_text(*found), plan_text(*own_where_equal(sizes)));
   }
+  plans.learn({5, 5}, plan_at({5, 5}));
+  EXPECT_EQ(plans.at({6, 6}, true), nullptr) << "equal sizes have either";
 }
 
 TEST(SymbolicPlans, TablesMayBeEqualAtSomeSizes) {
