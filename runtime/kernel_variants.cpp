@@ -95,15 +95,15 @@ bool KernelVariants::has(const Kernel& kernel) const {
   return std::ranges::any_of(all_, [&](const Variant& each) { return each.kernel.open == kernel.open; });
 }
 
-std::vector<double> KernelVariants::costs_of(const Kernel& kernel, const Dims& sizes,
-                                             const Machine& machine) {
+std::vector<double> KernelVariants::costs_of(const std::vector<Variant*>& variants, const Kernel& kernel,
+                                             const Dims& sizes, const Machine& machine) {
   constexpr double none = std::numeric_limits<double>::max();
   Estimates estimates(kernel, machine);
   std::vector<double> costs;
-  costs.reserve(all_.size());
-  for (Variant& each : all_) costs.push_back(estimates.of(each.chosen(machine)).value_or(none));
+  costs.reserve(variants.size());
+  for (Variant* each : variants) costs.push_back(estimates.of(each->chosen(machine)).value_or(none));
   if (!machine.gpu || std::ranges::find(costs, none) == costs.end()) return costs;
-  for (std::size_t i = 0; i < all_.size(); ++i) costs[i] = distance_of(all_[i].kernel, sizes);
+  for (std::size_t i = 0; i < costs.size(); ++i) costs[i] = distance_of(variants[i]->kernel, sizes);
   return costs;
 }
 
@@ -111,19 +111,21 @@ std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kerne
                                                              const Machine& machine,
                                                              const IsCompiled& is_compiled) {
   if (all_.size() == 1) return {&all_.front()};
-  constexpr double none = std::numeric_limits<double>::max();
-  const std::vector<double> costs = costs_of(kernel, sizes, machine);
-  std::vector<std::pair<std::tuple<bool, bool, double>, Variant*>> rated;
-  for (std::size_t i = 0; i < all_.size(); ++i) {
-    Variant& each = all_[i];
+  std::vector<Variant*> fitting, others;
+  for (Variant& each : all_) {
     const bool is_for_it = is_as_wide(each.kernel, first()) || sylvite::case_at(each.kernel, sizes);
-    const bool waits = is_compiled && !is_compiled(each.kernel.text);
-    rated.emplace_back(is_for_it ? std::tuple(false, waits, costs[i]) : std::tuple(true, true, none), &each);
+    (is_for_it ? fitting : others).push_back(&each);
   }
-  std::ranges::stable_sort(rated, {}, &decltype(rated)::value_type::first);
+  const std::vector<double> costs = costs_of(fitting, kernel, sizes, machine);
+  std::vector<std::tuple<bool, double, Variant*>> rated;
+  for (std::size_t i = 0; i < fitting.size(); ++i)
+    rated.emplace_back(is_compiled && !is_compiled(fitting[i]->kernel.text), costs[i], fitting[i]);
+  std::ranges::stable_sort(
+      rated, {}, [](const auto& each) { return std::pair(std::get<bool>(each), std::get<double>(each)); });
   std::vector<Variant*> variants;
-  variants.reserve(rated.size());
-  for (const auto& [rating, variant] : rated) variants.push_back(variant);
+  variants.reserve(all_.size());
+  for (const auto& each : rated) variants.push_back(std::get<Variant*>(each));
+  variants.insert(variants.end(), others.begin(), others.end());
   return variants;
 }
 

@@ -58,9 +58,11 @@ class KernelVariants {
   /// The best first; those that are not for these sizes, at which `kernel` is the case, last.
   [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Dims& sizes, const Machine& machine,
                                              const IsCompiled& is_compiled);
-  /// What each should take for `kernel`, the case at these sizes; on a GPU, where not all have an estimate, how far the sizes are from
-  /// its own.
-  [[nodiscard]] std::vector<double> costs_of(const Kernel& kernel, const Dims& sizes, const Machine& machine);
+  /// What each of these should take for `kernel`, the case at these sizes; on a GPU, where not all have an estimate, how far the
+  /// sizes are from its own.
+  [[nodiscard]] static std::vector<double> costs_of(const std::vector<Variant*>& variants,
+                                                    const Kernel& kernel, const Dims& sizes,
+                                                    const Machine& machine);
   struct Variant {
     Kernel kernel;
     std::optional<DefaultChoice> choice;  ///< once somebody asked
