@@ -67,7 +67,7 @@ class SymbolicPlans {
     [[nodiscard]] bool is_between(const Sizes& sizes) const;
     /// May the model have this structure there, as far as the plan says?
     [[nodiscard]] bool is_possible_at(const Sizes& sizes) const;
-    /// Are all its samples of a kind that these sizes are, and none of the other's?
+    /// Are all its samples of a kind that these sizes are, and none that the other was met at?
     [[nodiscard]] bool is_special_beside(const Group& other, const Sizes& sizes) const;
     /// Is this what its plan says?
     [[nodiscard]] bool tells(const PlanSample& sample) const;

@@ -31,8 +31,7 @@ constexpr int most_gathers = 2;              ///< behind each other: lines, then
 
 using NodeSet = TemplateKeeper::NodeSet;
 
-/// A group being built. `allowance` has the nodes ahead of the anchor and what they, in turn, may read on the
-/// fly.
+/// A group being built. `allowance` has the nodes ahead of the anchor and what they, in turn, may read on the fly.
 struct Draft {
   NodeSet nodes;
   NodeId root = no_node;    ///< whose outputs are written
