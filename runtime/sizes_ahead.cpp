@@ -63,6 +63,16 @@ std::vector<std::int64_t> spread(const SizeRange& range, std::int64_t count) {
   return values;
 }
 
+/// A size of a range, `fraction` of 1 along its sizes or, with `by_powers`, along their powers of two.
+std::int64_t size_along(const SizeRange& range, double fraction, bool by_powers) {
+  const auto low = static_cast<double>(range.low);
+  const double end = static_cast<double>(std::max(greatest_of(range), range.low) + range.multiple);
+  const double base = std::max(low, 1.0);
+  const double beyond = by_powers ? base * std::pow(end / base, fraction) - base : fraction * (end - low);
+  const auto steps = static_cast<std::int64_t>(std::max(beyond, 0.0) / static_cast<double>(range.multiple));
+  return range.low + steps * range.multiple;
+}
+
 /// Each of `begins` followed by each of `values`.
 std::vector<Sizes> with_each(const std::vector<Sizes>& begins, const std::vector<std::int64_t>& values) {
   std::vector<Sizes> longer;
@@ -166,10 +176,10 @@ std::vector<Sizes> sizes_scattered(const ModelSizes& model, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     Sizes sizes = first;
     for (std::size_t j = 0; j < sizes.size(); ++j) {
-      const SizeRange& range = model.symbols[j].range;
-      const std::int64_t steps = std::max<std::int64_t>(greatest_of(range) - range.low, 0) / range.multiple;
+      const double fraction = static_cast<double>(random() - std::minstd_rand::min()) /
+                              static_cast<double>(std::minstd_rand::max());
       if (!model.symbols[j].is_guessed)
-        sizes[j] = range.low + static_cast<std::int64_t>(random() % (steps + 1)) * range.multiple;
+        sizes[j] = size_along(model.symbols[j].range, fraction, i % 2 == 1);
     }
     if (all.insert(sizes).second) ordered.push_back(std::move(sizes));
   }
