@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "base/log.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/case_costs.h"
 #include "schedules/cuda/candidate.h"
 
 namespace sylvite {
@@ -42,30 +42,22 @@ const DefaultChoice& KernelVariants::Variant::chosen(const Machine& machine) {
   return *choice;
 }
 
-/// What choices should take for one kernel of fixed sizes, which must outlive it; each space is bound once.
+/// What choices should take for one kernel of fixed sizes, which must outlive it.
 class KernelVariants::Estimates {
  public:
-  Estimates(const Kernel& fixed, const Machine& machine) : fixed_(fixed), machine_(machine) {}
+  Estimates(const Kernel& fixed, const Machine& machine)
+      : fixed_(fixed), machine_(machine), costs_(fixed, machine) {}
 
   /// nullopt where there is no estimate.
   [[nodiscard]] std::optional<double> of(const DefaultChoice& choice) {
     if (machine_.gpu) return cuda_seconds_of(fixed_, choice.candidate, *machine_.gpu);
-    const auto [found, is_new] = bound_.try_emplace(choice.space);
-    if (is_new) {
-      const auto row = std::ranges::find(space_table(), choice.space, &Space::name);
-      if (row == space_table().end()) return std::nullopt;
-      Binding binding = row->bind(fixed_, machine_);
-      if (binding.refusal.empty()) found->second = std::move(binding.space);
-    }
-    const std::optional<BoundSpace>& space = found->second;
-    const bool has_point = space && space->cost && space->parameters.size() == choice.point.size();
-    return has_point ? std::optional(space->cost(choice.point)) : std::nullopt;
+    return costs_.of(choice.space, choice.point);
   }
 
  private:
   const Kernel& fixed_;
   const Machine& machine_;
-  std::map<std::string, std::optional<BoundSpace>> bound_;
+  CaseCosts costs_;
 };
 
 namespace {

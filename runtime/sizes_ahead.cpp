@@ -176,10 +176,10 @@ std::vector<Sizes> sizes_scattered(const ModelSizes& model, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     Sizes sizes = first;
     for (std::size_t j = 0; j < sizes.size(); ++j) {
-      const double fraction = static_cast<double>(random() - std::minstd_rand::min()) /
-                              static_cast<double>(std::minstd_rand::max());
-      if (!model.symbols[j].is_guessed)
-        sizes[j] = size_along(model.symbols[j].range, fraction, i % 2 == 1);
+      const double fraction = i == 0 ? 0
+                                     : static_cast<double>(random() - std::minstd_rand::min()) /
+                                           static_cast<double>(std::minstd_rand::max());
+      if (!model.symbols[j].is_guessed) sizes[j] = size_along(model.symbols[j].range, fraction, i % 2 == 1);
     }
     if (all.insert(sizes).second) ordered.push_back(std::move(sizes));
   }

@@ -13,8 +13,8 @@ namespace sylvite {
 [[nodiscard]] std::vector<Sizes> sizes_ahead(const ModelSizes& model, bool on_device);
 /// Combinations of sizes evenly apart in these ranges, not in their order: the first few tell of the whole ranges.
 [[nodiscard]] std::vector<Sizes> sizes_between(const ModelSizes& model);
-/// Combinations of any sizes in these ranges, each once; always the same ones. In every other one each power of two is as likely, so
-/// that what is small counts, too. Empty where nobody gave a range.
+/// Combinations of any sizes in these ranges, each once, the least first; always the same ones. In every other one each power of two
+/// is as likely, so that what is small counts, too. Empty where nobody gave a range.
 [[nodiscard]] std::vector<Sizes> sizes_scattered(const ModelSizes& model, std::size_t count);
 
 }  // namespace sylvite

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/case_costs.h"
 #include "runtime/kernel_variants.h"
 #include "schedules/space.h"
 
@@ -40,8 +41,8 @@ class Costs {
  public:
   Costs(const VariedKernel& kernel, const Machine& machine) : kernel_(kernel), machine_(machine) {
     for (const VariedKernel::Case& each : kernel.cases) {
-      spaces_.push_back(first_space(each.kernel, machine));
-      fixed_.push_back(spaces_.back() ? spaces_.back()->cost(spaces_.back()->heuristic) : 0);
+      costs_.emplace_back(each.kernel, machine);
+      fixed_.push_back(costs_.back().of(first_space(each.kernel, machine)).value_or(0));
     }
     for (const Kernel& variant : kernel.variants) add(variant);
     now_.assign(fixed_.size(), std::numeric_limits<double>::max());
@@ -49,7 +50,7 @@ class Costs {
     candidates_.clear();
     for (std::size_t i = 0; i < kernel.cases.size(); ++i)
       if (const std::optional<Kernel> found = as_case(kernel.variants.front(), kernel.cases[i].kernel);
-          found && spaces_[i]) {
+          found && fixed_[i] > 0) {
         add(hinted_here(*found));
         add(narrowed_here(*found));
       }
@@ -82,19 +83,19 @@ class Costs {
         !known_.emplace(own->name, own->heuristic, is_narrow ? least_text(open) : "").second)
       return;
     Candidate candidate{open, {}};
-    for (std::size_t i = 0; i < spaces_.size(); ++i) {
+    for (std::size_t i = 0; i < costs_.size(); ++i) {
       const bool is_for_it = !is_narrow || as_case(open, kernel_.cases[i].kernel);
-      candidate.seconds.push_back((is_for_it ? seconds_with(spaces_[i], own) : std::nullopt)
-                                      .value_or(std::numeric_limits<double>::max()));
+      candidate.seconds.push_back(
+          (is_for_it ? costs_[i].of(own) : std::nullopt).value_or(std::numeric_limits<double>::max()));
     }
     candidates_.push_back(std::move(candidate));
   }
 
   const VariedKernel& kernel_;
   const Machine& machine_;
-  std::vector<std::optional<BoundSpace>> spaces_;  ///< per case
-  std::vector<double> fixed_;                      ///< what a kernel for its sizes alone takes
-  std::vector<double> now_;                        ///< what the best of those that are taken does
+  std::vector<CaseCosts> costs_;  ///< per case
+  std::vector<double> fixed_;     ///< what a kernel for its sizes alone takes
+  std::vector<double> now_;       ///< what the best of those that are taken does
   std::set<std::tuple<std::string, Point, std::string>>
       known_;  ///< choices of heuristics, each of a space, and what they are for
   std::vector<Candidate> candidates_;
@@ -121,24 +122,11 @@ std::vector<std::vector<double>> weights_of(const std::vector<VariedKernel>& ker
 
 }  // namespace
 
-std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine) {
-  std::vector<BoundSpace> spaces = spaces_for(kernel, machine);
-  if (spaces.empty() || !spaces.front().cost) return std::nullopt;
-  return std::move(spaces.front());
-}
-
-std::optional<double> seconds_with(const std::optional<BoundSpace>& space,
-                                   const std::optional<BoundSpace>& other) {
-  if (!space || !other || space->name != other->name || space->parameters.size() != other->heuristic.size())
-    return std::nullopt;
-  return space->cost(other->heuristic);
-}
-
 std::vector<ChosenVariant> choose_variants(const std::vector<VariedKernel>& kernels, std::size_t plans,
                                            std::size_t most, const Machine& machine,
                                            const std::function<bool()>& is_over) {
-  constexpr double least = 0.002;
-  constexpr std::size_t most_of_one = 4;
+  constexpr double least = 0.001;
+  constexpr std::size_t most_of_one = 6;
   std::vector<Costs> costs;
   costs.reserve(kernels.size());
   for (const VariedKernel& kernel : kernels) {

@@ -3,22 +3,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "lowering/plan/kernel.h"
 #include "schedules/machine.h"
-#include "schedules/space.h"
 
 namespace sylvite {
-
-/// What takes a kernel by default, where it has an estimate.
-[[nodiscard]] std::optional<BoundSpace> first_space(const Kernel& kernel, const Machine& machine);
-/// What the kernel of `space` should take with the default schedule of `other`, both of first_space; nullopt where that is none of
-/// its schedules, or there is no estimate.
-[[nodiscard]] std::optional<double> seconds_with(const std::optional<BoundSpace>& space,
-                                                 const std::optional<BoundSpace>& other);
 
 /// An open kernel, and what a model runs of it at several sizes.
 struct VariedKernel {
@@ -37,7 +27,7 @@ struct ChosenVariant {
 };
 
 /// Up to `most` variants, the most useful first. One is worth how much less time the model is estimated to take for it, as a share of
-/// what kernels of fixed sizes would take, in the mean over `plans` sizes; at least a five-hundredth. A kernel gets four at most.
+/// what kernels of fixed sizes would take, in the mean over `plans` sizes; at least a thousandth. A kernel gets six at most.
 /// Kernels without estimates get none. `is_over` ends it early.
 [[nodiscard]] std::vector<ChosenVariant> choose_variants(const std::vector<VariedKernel>& kernels,
                                                          std::size_t plans, std::size_t most,

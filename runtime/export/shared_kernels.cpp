@@ -5,6 +5,7 @@
 
 #include "lowering/plan/merged_axes.h"
 #include "lowering/plan/open_kernel.h"
+#include "runtime/case_costs.h"
 #include "runtime/variant_choice.h"
 
 namespace sylvite {
@@ -38,9 +39,10 @@ double SharedKernels::loss(const std::shared_ptr<const Plan>& plan,
     const Kernel& mine = own->kernels.at(number);
     const Kernel& theirs = others->kernels.at(static_cast<std::size_t>(others->launches.at(i).kernel));
     if (mine.open == nullptr || theirs.open == nullptr) continue;
-    const auto fixed = first_space(with_merged_axes(plan->kernels.at(number)), machine_);
-    const std::optional<double> best = seconds_with(fixed, first_space(mine, machine_));
-    const std::optional<double> given = seconds_with(fixed, first_space(theirs, machine_));
+    const Kernel fixed = with_merged_axes(plan->kernels.at(number));
+    CaseCosts costs(fixed, machine_);
+    const std::optional<double> best = costs.of(first_space(at_hints(mine), machine_));
+    const std::optional<double> given = costs.of(first_space(at_hints(theirs), machine_));
     if (!best || !given) continue;
     least += *best;
     seconds += *given;

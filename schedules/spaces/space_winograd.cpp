@@ -133,6 +133,7 @@ double task_count(const ConvProblem& problem, const Tiling& tiling) {
 double winograd_cost(const ConvProblem& problem, const Machine& machine, const Numbers& point) {
   Tiling tiling = tiling_of(problem, point);
   tiling.columns = point.columns;  // kernels of open images compute them all, though an image has fewer
+  tiling.lines = point.lines;
   double cycles =
       std::max(product_cycles(problem, machine, tiling), filter_cycles(problem, machine, tiling)) +
       transform_cycles(problem, machine, tiling) + spill_cycles(problem, machine, tiling);

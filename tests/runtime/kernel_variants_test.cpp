@@ -69,6 +69,23 @@ TEST_F(KernelVariantsTest, AreChosenForLargeImagesWhereTilesOfAllAreSmall) {
   EXPECT_FALSE(is_as_wide(chosen.front().open, open_)) << chosen.front().open.text;
 }
 
+Kernel windows(int height, int width) {
+  return kernel_of(fmt::format(
+      "graph g(%x: f32[1,64,{0},{1}]@c16, %w: f32[128,64,3,3]) {{ %v: f32[1,128,{0},{1}]@c16 = "
+      "conv(%x, %w) {{dilations=[1, 1], groups=1, pads=[1, 1, 1, 1], strides=[1, 1]}} return %v }}",
+      height, width));
+}
+
+/// Winograd's transforms pay for large images alone: schedules of another space are compared, too.
+TEST_F(KernelVariantsTest, AreOfAnotherSpaceWhereThatIsFaster) {
+  const Kernel open = *generalize(windows(48, 64), windows(2, 3));
+  const VariedKernel kernel{{open}, {{windows(48, 64), {0}}, {windows(2, 3), {1}}}};
+  const std::vector<ChosenVariant> chosen = choose_variants({kernel}, 2, 1, machine_, [] { return false; });
+  ASSERT_EQ(chosen.size(), 1U);
+  EXPECT_EQ(default_choice(open, machine_).space, "conv_winograd");
+  EXPECT_EQ(default_choice(chosen.front().open, machine_).space, "conv_blocked");
+}
+
 Kernel product(int rows) {
   return kernel_of(
       fmt::format("graph g(%x: bf16[{0},3072], %w: bf16[3072,768]) {{ %v: bf16[{0},768] = "

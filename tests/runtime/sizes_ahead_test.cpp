@@ -83,6 +83,9 @@ TEST(SizesScattered, AreAnyOfTheRangesThatWereGiven) {
     widths.insert(sizes[1]);
   }
   EXPECT_EQ(widths.size(), 7U);
+  EXPECT_EQ(all.front(), (Sizes{1, 64, 1}));
+  const auto is_short = [](const Sizes& sizes) { return sizes[2] < 32; };
+  EXPECT_GT(std::ranges::count_if(all, is_short), 8) << "of 512, half of all powers of two";
   EXPECT_EQ(sizes_scattered(model, 40), all);
   for (SizeSymbol& each : model.symbols) each.is_guessed = true;
   EXPECT_THAT(sizes_scattered(model, 40), ElementsAre());
