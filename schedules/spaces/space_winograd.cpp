@@ -19,6 +19,8 @@
 //   ll, g     groups of lines of tiles, groups of blocks. Where the transformed input is made:
 //             input_first = 0: for the lines of a task, in front of its blocks: g inside, tasks are ll
 //             input_first = 1: all of it ahead, in the memory of all cores: ll inside, tasks are both
+// `together`: what of a tile's transformed input lies side by side. 0: each place of all tiles; 1: all places of a line of
+// tiles, so that fewer pages are written at a time; 2: all places of a tile, which are then read further apart.
 // Tails of d3 are shifted inwards: some elements are computed twice, so the output must alias no input.
 
 namespace sylvite {
@@ -34,6 +36,7 @@ struct Numbers {
   std::int64_t copy_source = 0;
   std::int64_t unroll_channels = 1;
   std::int64_t stream_ahead = 0;
+  std::int64_t together = 0;
 };
 
 /// A point's numbers, clamped to the problem's extents.
@@ -151,6 +154,9 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
 
 // ---- points -----------------------------------------------------------------------------------------------
 
+/// With so few, most of the time goes into transforms, not into products.
+constexpr std::int64_t few_channels = 32;
+
 std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
@@ -166,10 +172,11 @@ std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
           {"copy_source", &N::copy_source,
            copies ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
           {"unroll_channels", &N::unroll_channels, starting_with(unrolled, {1, 2, 4})},
-          {"stream_ahead", &N::stream_ahead, {1, 0, 2}}};
+          {"stream_ahead", &N::stream_ahead, {1, 0, 2}},
+          {"together", &N::together, starting_with(problem.channels <= few_channels ? 2 : 1, {1, 2, 0})}};
 }
 
-/// The cheapest point by cost among those that make a schedule; unrolling and prefetching are left to
+/// The cheapest point by cost among those that make a schedule; unrolling, prefetching and storage are left to
 /// measurement.
 Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
   const std::vector<Range<Numbers>> ranges = choices(problem);
@@ -183,7 +190,8 @@ Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
       return;
     }
     const Range<Numbers>& range = ranges[depth];
-    const bool is_fixed = range.number == &Numbers::unroll_channels || range.number == &Numbers::stream_ahead;
+    const bool is_fixed = range.number == &Numbers::unroll_channels ||
+                          range.number == &Numbers::stream_ahead || range.number == &Numbers::together;
     const std::size_t count = is_fixed ? 1 : range.values.size();
     for (std::size_t i = 0; i < count; ++i) {
       point.*range.number = range.values[i];
@@ -255,12 +263,16 @@ void write_products(ScheduleWriter& writer, const std::string& name, const std::
 }
 
 void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
-                 const std::string& out, const Levels& levels, const Tiling& tiling, const Machine& machine) {
+                 const std::string& out, const Levels& levels, const Tiling& tiling, const Machine& machine,
+                 std::int64_t together) {
   if (tiling.input_first)
     writer.add("{}_tiles.compute_root();", name);
   else
     writer.add("{}_tiles.compute_at({}, {});", name, out, levels.input);
   writer.add("{}_tiles.reorder(d0, i, j, t1, t2, d3, d4).vectorize(d0).unroll(i).unroll(j);", name);
+  if (together != 0)
+    writer.add("{}_tiles.reorder_storage(d0, {}, t2, d3, d4);", name,
+               together == 1 ? "t1, i, j" : "i, j, t1");
   if (tiling.input_first && machine.threads > 1) {
     const bool by_block = problem.source_blocks() >= std::int64_t{2} * machine.threads;
     writer.add("{}_tiles.parallel({});", name, by_block ? "d3" : "t2");
@@ -285,7 +297,7 @@ Candidate Winograd::at(const Numbers& point) const {
   ScheduleWriter writer;
   const Levels levels = write_output(writer, out, tiling, machine);
   write_products(writer, name, out, levels, tiling, point.unroll_channels);
-  write_input(writer, problem, name, out, levels, tiling, machine);
+  write_input(writer, problem, name, out, levels, tiling, machine, point.together);
   // Products of lines that were never written may be of denormal numbers, which are slow.
   if (room.is_open ? tiling.lines > 1 : tiling.leaves_lines())
     writer.add("{}_tiles.align_bounds(t2, {});", name, tiling.lines);
