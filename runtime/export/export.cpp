@@ -174,11 +174,13 @@ void write_archive(const std::string& path, const std::vector<Member>& members, 
   entries.reserve(members.size());
   for (std::size_t i = 0; i < members.size(); ++i)
     entries.emplace_back(llvm::MemoryBufferRef({objects[i].data(), objects[i].size()}, members[i].first));
-  if (llvm::Error error =
-          llvm::writeArchive(path, entries, llvm::SymtabWritingMode::NormalSymtab,
-                             llvm::object::Archive::K_GNU, /*Deterministic=*/true, /*Thin=*/false)) {
-    throw IoError("{} cannot be written: {}", path, llvm::toString(std::move(error)));
-  }
+  // LLVM's own writer ends the process where a file cannot be written.
+  auto archive = llvm::writeArchiveToBuffer(entries, llvm::SymtabWritingMode::NormalSymtab,
+                                            llvm::object::Archive::K_GNU, /*Deterministic=*/true,
+                                            /*Thin=*/false);
+  if (!archive) throw IoError("{} cannot be made: {}", path, llvm::toString(archive.takeError()));
+  objects.clear();
+  write_file(path, std::string_view((*archive)->getBufferStart(), (*archive)->getBufferSize()));
 }
 
 /// Object code of the tables, or "" when there is no compiler.

@@ -3,11 +3,13 @@
 #include <HalideRuntime.h>
 #include <dlfcn.h>
 #include <gmock/gmock.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -403,6 +405,28 @@ TEST(ExportNamesTest, WithoutACompilerTheUsersProjectCompilesTheTables) {
   const ExportReport report = export_model(built, options);
   EXPECT_THAT(report.warnings, testing::ElementsAre(HasSubstr("model.c")));
   EXPECT_THAT(output_of("cat " + options.folder + "/modelConfig.cmake"), HasSubstr("INTERFACE_SOURCES"));
+}
+
+/// A library beyond the limit of file sizes, as on a full disk.
+TEST(ExportNamesTest, ALibraryThatCannotBeWrittenIsAnError) {
+  const TemporaryFolder folder;
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {8, 512}));
+  graph.outputs = {
+      graph.add(Op::matmul, {x, graph.add_constant(sample_tensor(DType::f32, {512, 512}, 1), "w")})};
+  Built built = build_graph(graph, test_options(folder.path()));
+  ExportOptions options;
+  options.folder = folder.path() + "/out";
+  options.embed_weights = true;
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit lower{512 << 10, before.rlim_max};
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &lower);
+  EXPECT_THAT([&] { (void)export_model(built, options); },
+              testing::ThrowsMessage<IoError>(HasSubstr("libmodel.a: File too large")));
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_FALSE(fs::exists(options.folder + "/libmodel.a"));
 }
 
 /// The example project of examples/embed, against an export of ResNet-18; with Winograd's convolutions, whose
