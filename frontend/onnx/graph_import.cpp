@@ -57,6 +57,18 @@ std::map<std::string, int> model_opsets(const onnx::ModelProto& model) {
   return opsets;
 }
 
+/// Throws UsageError unless the model takes an input of these dims, which `what` has.
+void check_declared(const onnx::TensorShapeProto& declared, const Dims& given, std::string_view what) {
+  if (given.size() != static_cast<std::size_t>(declared.dim_size()))
+    throw UsageError("its rank is {}, but {} of rank {} is given", declared.dim_size(), what, given.size());
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    const auto& dim = declared.dim(static_cast<int>(i));
+    const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
+    if (is_known && given[i] != dim.dim_value())
+      throw UsageError("dimension {} is {} in the model, but {} is given", i, dim.dim_value(), given[i]);
+  }
+}
+
 /// Sizes that the file leaves open are given as whole shapes: see options_at.
 Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options) {
   const auto& type = input.type().tensor_type();
@@ -68,14 +80,7 @@ Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options)
   Dims dims;
   for (const auto& dim : type.shape().dim()) dims.push_back(dim.dim_value());
   if (given == options.input_shapes.end()) return dims;
-  if (given->second.size() != dims.size())
-    throw UsageError("its rank is {}, but a shape of rank {} is given", dims.size(), given->second.size());
-  for (std::size_t i = 0; i < dims.size(); ++i) {
-    const auto& dim = type.shape().dim(static_cast<int>(i));
-    const bool is_known = dim.has_dim_value() && dim.dim_value() >= 0;
-    if (is_known && given->second[i] != dims[i])
-      throw UsageError("dimension {} is {} in the model, but {} is given", i, dims[i], given->second[i]);
-  }
+  check_declared(type.shape(), given->second, "a shape");
   return given->second;
 }
 
@@ -245,6 +250,8 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
       throw UsageError("the bound value is {}, expected {}", dtype_name(bound->second.dtype()),
                        dtype_name(dtype));
     }
+    const auto& type = input.type().tensor_type();
+    if (type.has_shape()) check_declared(type.shape(), bound->second.dims(), "a value");
     builder_.raise_budget(8 * bound->second.byte_size());  // as of weights: see read
     scope.bind(input.name(), OnnxBinding::of(graph_.add_constant(bound->second, input.name())));
     return;

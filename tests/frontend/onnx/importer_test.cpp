@@ -319,6 +319,25 @@ TEST(OnnxImporterTest, ShapesGivenAtRunTimeMustBeBound) {
   EXPECT_EQ(graph.type(graph.outputs[0]).dims(), (Dims{6}));
 }
 
+TEST(OnnxImporterTest, BoundValuesHaveTheShapesOfTheModel) {
+  onnx::ModelProto model = one_node(18, "Relu", {-1, 3});
+  const auto import_with = [&](const Dims& dims) {
+    ImportOptions options;
+    options.bound_inputs["x"] = Tensor(DType::f32, dims);
+    return import_model(model, options);
+  };
+  model.mutable_graph()
+      ->mutable_input(0)
+      ->mutable_type()
+      ->mutable_tensor_type()
+      ->mutable_shape()
+      ->mutable_dim(0)
+      ->set_dim_param("n");
+  EXPECT_EQ(import_with({2, 3}).inputs.size(), 0U);
+  EXPECT_THROW((void)import_with({2, 4}), UsageError);
+  EXPECT_THROW((void)import_with({3}), UsageError);
+}
+
 TEST(OnnxImporterTest, ShapeArithmeticLeavesNoNodes) {
   onnx::ModelProto model = empty_model(18);
   onnx::GraphProto& graph = *model.mutable_graph();
