@@ -17,8 +17,16 @@ namespace {
 
 using Words = std::span<const std::string>;
 
-std::string first_line(const std::string& text) {
-  return text.substr(0, text.find('\n'));
+/// Of a stored candidate: what the first line of its text says.
+std::string form_of(const std::string& candidate) {
+  constexpr std::string_view prefix = "form: ";
+  const std::string line = candidate.substr(0, candidate.find('\n'));
+  return line.starts_with(prefix) ? line.substr(prefix.size()) : line;
+}
+
+std::string describe(const Winner& winner) {
+  const std::string time = winner.median_us > 0 ? fmt::format(", {} us", microseconds(winner.median_us)) : "";
+  return fmt::format("{} ({}{})", winner.candidate.form.to_string(), winner.origin, time);
 }
 
 int db_top(Words arguments) {
@@ -33,7 +41,7 @@ int db_top(Words arguments) {
        top_winners(open_database(options), static_cast<int>(options.integer("limit")), prefix)) {
     table.add_row({row.kernel, row.kernel_class, microseconds(row.median_us), microseconds(row.slowest_us),
                    std::to_string(row.trials), std::to_string(row.key.threads), row.origin,
-                   first_line(row.candidate), row.key.machine});
+                   form_of(row.candidate), row.key.machine});
   }
   print("{}", table.to_string());
   return 0;
@@ -77,7 +85,7 @@ int db_export(Words arguments) {
 
 int db_merge(Words arguments) {
   Options options("db merge OTHER.db ... [OPTION ...]",
-                  "Adds what other databases know; of two winners the faster stays.");
+                  "Adds what other databases know; of two winners the pinned one stays, else the faster.");
   add_database_option(options);
   options.expect_words("OTHER.db", 1, 1000);
   if (!options.parse(arguments)) return 0;
@@ -135,9 +143,7 @@ int db_why(Words arguments) {
     const std::optional<Winner> winner = database.find_winner(kernel, key);
     const std::string miss = winner ? "" : database.explain_miss(kernel, key);
     table.add_row({kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   winner ? fmt::format("{} ({}, {} us)", winner->candidate.form.to_string(), winner->origin,
-                                        microseconds(winner->median_us))
-                          : (miss.empty() ? "none: never tried" : "none: " + miss)});
+                   winner ? describe(*winner) : (miss.empty() ? "none: never tried" : "none: " + miss)});
   }
   say(options, table.to_string());
   return 0;

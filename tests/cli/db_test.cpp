@@ -57,6 +57,14 @@ class Db : public testing::Test {
   std::string kernel_;
 };
 
+TEST_F(Db, FormsAndTimesAreNamedAlikeEverywhere) {
+  EXPECT_THAT(db({"top"}).out, testing::Not(HasSubstr("form: ")));
+  scale_stored_time(0);  // as of a kernel whose turn did not come
+  const Result why = db({"why", folder_ + "/small.onnx", "--threads", "1"});
+  EXPECT_EQ(why.exit_code, 0) << why.err;
+  EXPECT_THAT(why.out, testing::Not(HasSubstr("- us")));
+}
+
 TEST_F(Db, TrialsAreToldApartAndTheirSchedulesShown) {
   const nlohmann::json trials = json({"trials", kernel_})["trials"];
   ASSERT_GT(trials.size(), 2);
