@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/knobs.h"
 #include "base/nearest.h"
+#include "base/words.h"
 
 namespace sylvite {
 namespace {
@@ -121,7 +122,8 @@ void Options::refuse(const std::string& problem) const {
 }
 
 void Options::check_words() const {
-  if (words_.size() < least_words_) refuse(fmt::format("{} is missing", word_name_));
+  if (words_.size() < least_words_)
+    refuse(fmt::format("{} is missing", split(word_name_, ' ').at(words_.size())));
   if (words_.size() > most_words_) refuse(fmt::format("unexpected argument '{}'", words_[most_words_]));
 }
 

@@ -130,7 +130,7 @@ TEST_F(ScheduleVerb, RefusesWhatIsWrong) {
   write_file(file_, "# nothing\n");
   expect_refused(schedule("check", {file_}), 2, "has no schedule");
   expect_refused(schedule("check", {folder_ + "/none.txt"}), 6, "none.txt");
-  expect_refused(schedule("check"), 2, "MODEL.onnx FILE is missing");
+  expect_refused(schedule("check"), 2, "error: FILE is missing");
   expect_refused(schedule("race", {file_, "--samples", "1"}), 2, "--samples 1: expected 3 to 1000");
   expect_refused(schedule("show", {"--kernel", "zzz"}), 2, "--kernel: no kernel of the model");
   expect_refused(schedule("pni", {file_}), 2, "did you mean pin?");
