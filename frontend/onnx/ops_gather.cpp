@@ -12,25 +12,28 @@ namespace sylvite {
 namespace {
 
 /// ONNX has no result for an index beyond its axis, such as a position in a table of fewer rows. Indices that
-/// are known only when the model runs are clamped, in kernels and host steps alike.
-void check_known_indices(ImportContext& c, std::int64_t extent) {
+/// are known only when the model runs are clamped, in kernels and host steps alike. Indices are by turns of these extents.
+void check_known_indices(ImportContext& c, const Dims& extents) {
   if (c.is_running() || !c.input(1).is_constant()) return;
-  for (const std::int64_t index : c.constant_integers(1))
+  std::size_t turn = 0;
+  for (const std::int64_t index : c.constant_integers(1)) {
+    const std::int64_t extent = extents[turn++ % extents.size()];
     if (index < -extent || index >= extent)
       throw ModelError("index {} is beyond the {} rows of '{}'", index, extent, c.input_name(0));
+  }
 }
 
 void gather_op(ImportContext& c) {
   const Sym x = c.input(0);
   const int axis = normalize_axis(c.integer("axis", 0), x.rank());
-  check_known_indices(c, x.dim(axis));
+  check_known_indices(c, {x.dim(axis)});
   c.output(gather(x, c.input(1), axis));
 }
 
 void gather_elements(ImportContext& c) {
   const Sym x = c.input(0);
   const int axis = normalize_axis(c.integer("axis", 0), x.rank());
-  check_known_indices(c, x.dim(axis));
+  check_known_indices(c, {x.dim(axis)});
   c.output(c.builder().add(Op::gather_elements, {x, c.input(1)}, {{"axis", std::int64_t{axis}}}));
 }
 
@@ -38,8 +41,12 @@ void gather_elements(ImportContext& c) {
 void gather_nd(ImportContext& c) {
   const Sym x = c.input(0), indices = c.input(1);
   const std::int64_t batch_dims = c.integer("batch_dims", 0);
-  if (batch_dims == 0 && indices.rank() > 0 && indices.dims().back() == 1) {
-    check_known_indices(c, x.dim(0));
+  const std::int64_t numbers = indices.rank() > 0 ? indices.dims().back() : 0;
+  if (batch_dims >= 0 && batch_dims + numbers <= x.rank()) {
+    const Dims dims = x.dims();
+    check_known_indices(c, Dims(dims.begin() + batch_dims, dims.begin() + batch_dims + numbers));
+  }
+  if (batch_dims == 0 && numbers == 1) {
     Dims places = indices.dims();
     places.pop_back();
     c.output(gather(x, reshape(indices, places), 0));

@@ -375,6 +375,22 @@ TEST(OnnxImporterTest, RefusesKnownIndicesBeyondATable) {
   }
 }
 
+TEST(OnnxImporterTest, RefusesKnownIndicesBeyondATableOfSeveralDims) {
+  for (const auto& [row, column, is_in] :
+       {std::tuple{2, 1, true}, {-3, -2, true}, {1, 2, false}, {3, 0, false}}) {
+    onnx::ModelProto model = empty_model(18);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    add_input(graph, "table", {3, 2});
+    add_output(graph, "y");
+    add_integers(graph, "place", {row, column});
+    add_node(graph, "GatherND", {"table", "place"}, {"y"});
+    if (is_in)
+      EXPECT_NO_THROW((void)import_model(model)) << row << ' ' << column;
+    else
+      EXPECT_THROW((void)import_model(model), ModelError) << row << ' ' << column;
+  }
+}
+
 TEST(OnnxImporterTest, InlinesFunctionsWithTheirAttributes) {
   onnx::ModelProto model = one_node(18, "Scaled", {2});
   model.mutable_graph()->mutable_node(0)->set_domain("local");
