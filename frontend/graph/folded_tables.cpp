@@ -122,8 +122,7 @@ TableReading reading_of(const Node& node, std::vector<Part> parts, const std::ve
     result.numbers.insert(result.numbers.end(), dims[i].begin(), dims[i].end());
   }
   for (const auto& [name, value] : node.attributes.items()) {
-    const AttributeInfo* row = op_info(node.op).find_attribute(name);
-    if (row == nullptr || row->kind != AttributeInfo::Kind::extents) {
+    if (!has_extents(node.op, name)) {
       rule += fmt::format(" {}={}", name, attribute_text(value));
       continue;
     }

@@ -146,7 +146,7 @@ class Generalizer {
         continue;
       }
       std::vector<Extent> list;
-      const bool is_list = op_info(first.op).find_attribute(name)->kind == AttributeInfo::Kind::extents;
+      const bool is_list = has_extents(first.op, name);
       const std::size_t size = is_list ? first.attributes.integers(name).size() : 0;
       for (std::size_t entry = 0; entry < size; ++entry) {
         std::vector<std::int64_t> sizes;

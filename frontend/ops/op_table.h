@@ -65,6 +65,11 @@ struct OpInfo {
 [[nodiscard]] inline bool multiplies_bits(Op op) {
   return op == Op::matmul_bits || op == Op::quantized_matmul_bits;
 }
+/// Is the attribute a list of extents, in which bodies at other sizes may differ?
+[[nodiscard]] inline bool has_extents(Op op, std::string_view attribute) {
+  const AttributeInfo* const row = op_info(op).find_attribute(attribute);
+  return row != nullptr && row->kind == AttributeInfo::Kind::extents;
+}
 [[nodiscard]] inline const std::vector<std::string>& update_stages(Op op) {
   return op_info(op).facts.update_stages;
 }

@@ -138,8 +138,7 @@ class BodyJoiner {
   /// The attribute `name` of node `number`, in which bodies differ.
   [[nodiscard]] std::optional<std::vector<Extent>> joined_attribute(std::size_t number,
                                                                     const std::string& name) const {
-    const AttributeInfo* row = op_info(first_.nodes()[number].op).find_attribute(name);
-    if (row == nullptr || row->kind != AttributeInfo::Kind::extents) return std::nullopt;
+    if (!has_extents(first_.nodes()[number].op, name)) return std::nullopt;
     std::vector<const Dims*> lists;
     lists.reserve(bodies_.size());
     for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));

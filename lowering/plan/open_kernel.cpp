@@ -396,16 +396,6 @@ std::string classes_text(const Kernel& kernel) {
   return text;
 }
 
-namespace {
-
-/// May bodies with other numbers there be joined?
-bool has_extents(Op op, const std::string& attribute) {
-  const AttributeInfo* row = op_info(op).find_attribute(attribute);
-  return row != nullptr && row->kind == AttributeInfo::Kind::extents;
-}
-
-}  // namespace
-
 std::string skeleton(const Kernel& kernel) {
   std::string text;
   for (const ValueId input : kernel.body.inputs) {
