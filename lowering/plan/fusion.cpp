@@ -15,6 +15,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/group_words.h"
 #include "lowering/plan/repeats.h"
 #include "lowering/plan/row_folds.h"
 #include "lowering/plan/row_fusion.h"
@@ -427,42 +428,15 @@ class Fuser {
   // --- Words.
 
   [[nodiscard]] Group finished(const Draft& draft) const {
-    return {{draft.nodes.begin(), draft.nodes.end()}, node(draft.root).outputs, reason(draft)};
-  }
-
-  [[nodiscard]] std::string names(const NodeSet& nodes) const {
-    std::string text;
-    for (NodeId id : nodes) text += (text.empty() ? "" : " ") + std::string(op_info(node(id).op).name);
-    return text;
+    NodeSet ahead;
+    for (const auto& [id, allowance] : draft.allowance) ahead.insert(id);
+    const std::string reason = what_is_grouped(graph_, draft.nodes, draft.anchor, ahead) +
+                               why_group_ends(graph_, draft.root, readers_, is_output_) + draft.apart;
+    return {{draft.nodes.begin(), draft.nodes.end()}, node(draft.root).outputs, reason};
   }
 
   [[nodiscard]] std::string without(NodeId id, const std::string& why) const {
     return fmt::format("; without {}, with which no template takes it: {}", op_info(node(id).op).name, why);
-  }
-
-  [[nodiscard]] std::string reason(const Draft& draft) const {
-    std::string text =
-        draft.anchor == no_node ? names(draft.nodes) : std::string(op_info(node(draft.anchor).op).name);
-    NodeSet ahead, after;
-    for (NodeId id : draft.nodes) {
-      if (draft.anchor == no_node || id == draft.anchor) continue;
-      (draft.allowance.contains(id) ? ahead : after).insert(id);
-    }
-    if (!ahead.empty()) text += "; reads through " + names(ahead);
-    if (!after.empty()) text += "; then " + names(after);
-    return text + why_it_ends(draft) + draft.apart;
-  }
-
-  [[nodiscard]] std::string why_it_ends(const Draft& draft) const {
-    if (node(draft.root).outputs.size() != 1) return "";
-    const ValueId output = node(draft.root).outputs[0];
-    if (is_output_[output]) return "; ends: output";
-    const std::vector<NodeId>& readers = readers_[output];
-    const NodeSet distinct(readers.begin(), readers.end());
-    if (distinct.size() > 1) return fmt::format("; ends: {} readers", distinct.size());
-    return distinct.empty()
-               ? ""
-               : fmt::format("; ends: {} reads memory", op_info(node(*distinct.begin()).op).name);
   }
 
   const Graph& graph_;
