@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "frontend/ops/attention_scale.h"
 #include "frontend/ops/batches.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/values/storage.h"
@@ -217,9 +218,8 @@ struct AttentionHeads {
         rows(q[q.size() - 2]),
         keys(k[k.size() - 2]),
         depth(q.back()),
-        scale(attributes.real("scale")),
+        scale(attention_scale(attributes, depth)),
         is_causal(attributes.integer("causal") != 0) {
-    if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(depth));
     Dims scores = q;
     scores.back() = keys;
     bias = mask_bias(mask, scores);
@@ -311,9 +311,8 @@ OutputTensors evaluate_attention(Op, InputTensors inputs, const Attributes& attr
   const std::int64_t positions = k_dims[k_dims.size() - 2];
   const std::int64_t depth = k_dims.back();
   const std::int64_t columns = dims.back();
-  AttentionOptions options{attributes.real("scale"), attributes.real("softcap"),
-                           attributes.integer("causal") != 0};
-  if (options.scale == 0) options.scale = 1 / std::sqrt(static_cast<double>(depth));
+  const AttentionOptions options{attention_scale(attributes, depth), attributes.real("softcap"),
+                                 attributes.integer("causal") != 0};
   const std::vector<double> q = decode<double>(*inputs[0]);
   const std::vector<double> k = decode<double>(*inputs[1]);
   const std::vector<double> v = decode<double>(*inputs[2]);

@@ -1,6 +1,6 @@
-#include <cmath>
 #include <limits>
 
+#include "frontend/ops/attention_scale.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -58,9 +58,8 @@ class Heads {
     return Halide::min(logit, Halide::select(key <= query, infinity, -infinity));
   }
   [[nodiscard]] float scale() const {
-    const double given = node_.attributes.real("scale");
-    const auto depth = static_cast<double>(builder_.type(node_.inputs[0]).shape.back().known());
-    return static_cast<float>(given == 0 ? 1 / std::sqrt(depth) : given);
+    const std::int64_t depth = builder_.type(node_.inputs[0]).shape.back().known();
+    return static_cast<float>(attention_scale(node_.attributes, depth));
   }
   [[nodiscard]] std::string name() const { return builder_.name(node_.outputs.front()); }
 

@@ -1,6 +1,5 @@
-#include <cmath>
-
 #include "base/error.h"
+#include "frontend/ops/attention_scale.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
@@ -206,20 +205,18 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
 namespace {
 
 /// What scores are multiplied by: one over the root of the depth where nothing else is said.
-Expr attention_scale(AlgorithmBuilder& builder, const Node& node, Halide::Type element) {
-  const double given = node.attributes.real("scale");
-  if (given != 0) return constant(element, given);
+Expr scale_of(AlgorithmBuilder& builder, const Node& node, Halide::Type element) {
   const Extent& depth = builder.type(node.inputs[0]).shape.back();
-  if (!depth.is_known())
+  if (!depth.is_known() && node.attributes.real("scale") == 0)
     return strict_div(constant(element, 1), math_sqrt(cast(element, builder.extent(depth))));
-  return constant(element, 1 / std::sqrt(static_cast<double>(depth.known())));
+  return constant(element, attention_scale(node.attributes, depth.is_known() ? depth.known() : 0));
 }
 
 }  // namespace
 
 Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& score, const Coordinates& at) {
   const Halide::Type element = score.type();
-  Expr logit = strict_mul(score, attention_scale(builder, node, element));
+  Expr logit = strict_mul(score, scale_of(builder, node, element));
   const double softcap = node.attributes.real("softcap");
   if (softcap != 0) {
     logit =

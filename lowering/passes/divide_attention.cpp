@@ -1,11 +1,11 @@
 // Before: y = attention(q, k, v, mask)
 // After:  y = matmul(softmax(matmul(q * scale, transpose(k)) + mask), v)
 
-#include <cmath>
 #include <utility>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/attention_scale.h"
 #include "lowering/passes/attention_forms.h"
 #include "lowering/passes/pass_list.h"
 
@@ -14,10 +14,8 @@ namespace {
 
 ValueId add_products(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
   const TensorType q = graph.type(inputs[0]);
-  double scale = node.attributes.real("scale");
-  if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(q.dims().back()));
   Tensor factor(q.dtype, {});
-  factor.set_double(0, scale);
+  factor.set_double(0, attention_scale(node.attributes, q.dims().back()));
   const ValueId keys = add_transpose(graph, inputs[1], last_two_swapped(q.rank()));
   ValueId scores = graph.add(Op::matmul, {inputs[0], keys}, {}, node.name);
   scores = graph.add(Op::mul, {scores, graph.add_constant(std::move(factor))});

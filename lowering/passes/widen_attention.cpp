@@ -3,11 +3,11 @@
 // Deep heads, which no template takes, get them for the products that divide_attention makes of them.
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/attention_scale.h"
 #include "lowering/passes/attention_forms.h"
 #include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
@@ -26,8 +26,7 @@ ValueId with_zeros(Graph& graph, ValueId id) {
 /// The attention over wide heads, with zeros behind each; its results are as wide as the values.
 ValueId add_wide(Graph& graph, const Node& node, std::vector<ValueId> inputs) {
   Attributes attributes = node.attributes;
-  if (attributes.real("scale") == 0)
-    attributes.set("scale", 1 / std::sqrt(static_cast<double>(graph.type(inputs[0]).dims().back())));
+  attributes.set("scale", attention_scale(attributes, graph.type(inputs[0]).dims().back()));
   for (std::size_t i = 0; i < 3; ++i) inputs[i] = with_zeros(graph, inputs[i]);
   return graph.add(Op::attention, std::move(inputs), std::move(attributes), node.name);
 }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <numbers>
 
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/attention_scale.h"
 #include "schedules/cuda/attention_text.h"
 #include "schedules/cuda/sources.h"
 
@@ -208,8 +208,7 @@ Reading<CudaAttentionGradientProblem> read_cuda_attention_gradient(const Kernel&
   std::string refusal = read_extents(body, node, problem);
   if (refusal.empty()) refusal = read_operands(kernel, problem);
   problem.causal = node.attributes.integer("causal") != 0;
-  problem.scale = node.attributes.real("scale");
-  if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));
+  problem.scale = attention_scale(node.attributes, problem.depth);
   if (problem.scale < 0) refusal = "its scale is negative";
   return {problem, refusal};
 }

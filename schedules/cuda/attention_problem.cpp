@@ -1,8 +1,8 @@
 #include <algorithm>
-#include <cmath>
 
 #include "base/error.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/attention_scale.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/run_extents.h"
 #include "schedules/cuda/attention.h"
@@ -234,8 +234,7 @@ Reading<CudaAttentionProblem> read_cuda_attention(const Kernel& kernel) {
   std::string refusal = read_shapes(kernel, problem);
   if (refusal.empty()) refusal = read_operands(kernel, problem);
   problem.causal = node.attributes.integer("causal") != 0;
-  problem.scale = node.attributes.real("scale");
-  if (problem.scale == 0) problem.scale = 1 / std::sqrt(static_cast<double>(problem.depth));
+  problem.scale = attention_scale(node.attributes, problem.depth);
   if (problem.scale < 0) refusal = "its scale is negative";
   return {problem, refusal};
 }
