@@ -255,31 +255,29 @@ double TiledMatmul::cost(const MatmulPoint& point) const {
           task_cycles * tasks / machine.threads);
 }
 
-Binding bind_panels(const Kernel& kernel, const Machine& machine) {
+Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool has_weight) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   MatmulProblem problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
   const bool is_widened = widens_bytes(problem.element, machine);
   if (is_widened) problem.widen_bytes();
-  if (problem.weight == no_value) return {"its right operand is no weight of its own"};
+  if (has_weight && problem.weight == no_value) return {"its right operand is no weight of its own"};
+  if (!has_weight && problem.scales != no_value) return {"its right operand is a quantised weight"};
   MatmulPoint point = tiled_point(kernel, problem, machine);
-  point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
-  return bind_space(TiledMatmul{kernel, machine, problem, true, is_widened, point});
+  if (has_weight)
+    point.stream_ahead = stream_distance(problem, machine, tiling_of(problem, point));
+  else  // packing pays when the rows read the panels often enough
+    point.pack_b = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
+  return bind_space(TiledMatmul{kernel, machine, problem, has_weight, is_widened, point});
+}
+
+Binding bind_panels(const Kernel& kernel, const Machine& machine) {
+  return bind_tiled(kernel, machine, true);
 }
 
 Binding bind_activations(const Kernel& kernel, const Machine& machine) {
-  const Reading<MatmulProblem> reading = read_matmul(kernel);
-  if (!reading.refusal.empty()) return {reading.refusal};
-  MatmulProblem problem = reading.problem;
-  if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
-  const bool is_widened = widens_bytes(problem.element, machine);
-  if (is_widened) problem.widen_bytes();
-  if (problem.scales != no_value) return {"its right operand is a quantised weight"};
-  MatmulPoint point = tiled_point(kernel, problem, machine);
-  // Packing pays when the rows read the panels often enough.
-  point.pack_b = can_read_in_place(kernel, problem) && problem.m < 32 ? 0 : 1;
-  return bind_space(TiledMatmul{kernel, machine, problem, false, is_widened, point});
+  return bind_tiled(kernel, machine, false);
 }
 
 }  // namespace
