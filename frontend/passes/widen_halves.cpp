@@ -4,7 +4,8 @@
 // After:  y = conv(cast(x), w of f32); z = relu(y); cast(z) to f16
 //
 // What only moves elements stays as narrow as it is given, so that caches are not converted; so do casts to f16 that the
-// model asks for, which round, and what becomes an integer is rounded first.
+// model asks for, which round. Elements that become integers are rounded at each step ahead of that, as the model rounds them:
+// places in tables of relative positions are logarithms of distances, which a step less of rounding moves to the place beside.
 
 #include <algorithm>
 
@@ -35,7 +36,11 @@ Tensor widened(const Tensor& constant) {
 class Widener {
  public:
   Widener(const Graph& source, DType half)
-      : source_(source), half_(half), stored_(source), wide_(source.values().size(), no_value) {
+      : source_(source),
+        half_(half),
+        stored_(source),
+        wide_(source.values().size(), no_value),
+        rounds_(ahead_of_integers()) {
     stored_.add_inputs();
   }
 
@@ -49,6 +54,22 @@ class Widener {
 
  private:
   [[nodiscard]] bool is_half(ValueId id) const { return id != no_value && source_.type(id).dtype == half_; }
+
+  /// Per value: a half, of which the next operations on elements make whole numbers.
+  [[nodiscard]] IdMap<bool> ahead_of_integers() const {
+    IdMap<bool> result(source_.values().size(), false);
+    const std::vector<Node>& nodes = source_.nodes();
+    for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+      const bool is_whole = node->op == Op::floor || node->op == Op::ceil || node->op == Op::round ||
+                            (node->op == Op::cast && !is_float(source_.type(node->outputs[0]).dtype));
+      const bool is_between = result[node->outputs[0]] && (has_trait(node->op, OpTrait::pointwise) ||
+                                                           has_trait(node->op, OpTrait::movement));
+      if (!is_whole && !is_between) continue;
+      for (const ValueId id : node->inputs)
+        if (is_half(id)) result[id] = true;
+    }
+    return result;
+  }
 
   ValueId cast(ValueId id, DType to) {
     return result_.add(Op::cast, {id}, {{"to", std::string(dtype_name(to))}});
@@ -96,7 +117,7 @@ class Widener {
       const ValueId old = node.outputs[i];
       result_.rename(outputs[i], source_.value(old).name);
       if (is_half(old) && result_.type(outputs[i]).dtype == DType::f32)
-        wide_[old] = outputs[i];
+        wide_[old] = rounds_[old] ? cast(cast(outputs[i], half_), DType::f32) : outputs[i];
       else
         stored_.set(old, outputs[i]);
     }
@@ -107,6 +128,7 @@ class Widener {
   GraphCopier stored_;  ///< values as the source has them
   Graph& result_ = stored_.graph();
   IdMap<ValueId> wide_;  ///< per value: in f32, or no_value
+  IdMap<bool> rounds_;   ///< see ahead_of_integers
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "frontend/passes/pass_list.h"
 #include "frontend/values/same_bytes.h"
@@ -66,6 +67,28 @@ TEST(WidenHalves, RoundsWhereTheModelSaysSoAndAheadOfIntegers) {
   const std::vector<Tensor> after = interpret(wide, {x, h});
   EXPECT_TRUE(same_bytes(before[0], after[0]));
   EXPECT_TRUE(same_bytes(before[1], after[1]));
+}
+
+/// Distances to places of a table as T5 has them: 16 is at an edge between two places.
+TEST(WidenHalves, RoundsEachStepAheadOfIntegers) {
+  const Graph graph = parse_graph(R"(graph g(%n: i64[120]) {
+    %eight = constant f16[] {8}
+    %most = constant f16[] {2.7725887}
+    %x: f16[120] = cast(%n) {to="f16"}
+    %d: f16[120] = div(%x, %eight)
+    %l: f16[120] = log(%d)
+    %s: f16[120] = div(%l, %most)
+    %t: f16[120] = mul(%s, %eight)
+    %i: i64[120] = cast(%t) {to="i64"}
+    return %i
+  })");
+  const Graph wide = widen_halves(graph, DType::f16);
+  verify(wide);
+  EXPECT_EQ(type_of(wide, "t"), DType::f32);
+  std::vector<std::int64_t> distances(120);
+  std::iota(distances.begin(), distances.end(), 8);
+  const Tensor n = Tensor::of(DType::i64, {120}, distances);
+  EXPECT_EQ(interpret(wide, {n})[0].to_int64s(), interpret(graph, {n})[0].to_int64s());
 }
 
 }  // namespace
