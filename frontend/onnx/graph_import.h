@@ -30,6 +30,7 @@ namespace sylvite {
 
 struct OnnxOp;
 class LoopTrips;
+class NodeStore;
 struct TripRunner;
 
 /// What holds while the nodes of one function body, or of the model's own graphs, are imported.
@@ -120,6 +121,8 @@ class OnnxGraphImporter {
   [[nodiscard]] HostValue value_of(const OnnxBinding& binding) const;
 
   [[nodiscard]] const ImportOptions& options() const { return options_; }
+  /// Of the model that runs; nullptr in the other stages.
+  [[nodiscard]] NodeStore* node_store() const;
   /// The value of an initializer of numbers.
   [[nodiscard]] Tensor weight(const onnx::TensorProto& proto) const { return read_initializer(proto); }
 

@@ -319,6 +319,10 @@ std::vector<HostValue> OnnxGraphImporter::run_nodes(
   return results;
 }
 
+NodeStore* OnnxGraphImporter::node_store() const {
+  return trips_ == nullptr ? nullptr : trips_->model.nodes.get();
+}
+
 std::optional<LoopTrips> OnnxGraphImporter::loop_trips(const onnx::GraphProto& body, OnnxScope& scope,
                                                        const OnnxFrame& frame) {
   const bool is_of_functions = frame.caller != nullptr;  // whose attributes and versions are their own

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/loop_trips.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/node_store.h"
 #include "frontend/onnx/tail.h"
 #include "frontend/onnx/tensor.h"
 #include "frontend/values/storage.h"
@@ -279,6 +281,23 @@ std::vector<OnnxBinding> ImportContext::import_subgraph(const onnx::GraphProto& 
 
 std::optional<LoopTrips> ImportContext::loop_trips(const onnx::GraphProto& body) {
   return importer_.loop_trips(body, scope_, frame_);
+}
+
+std::shared_ptr<const void> ImportContext::kept_value(
+    const std::function<std::shared_ptr<const void>()>& make) {
+  const bool is_of_function = frame_.caller != nullptr;  // whose attributes are its callers'
+  NodeStore* store = is_of_function ? nullptr : importer_.node_store();
+  if (store == nullptr) return make();
+  const NodeStore::Kept found = store->find(node_);
+  if (found.value != nullptr) {
+    attributes_known_.insert(found.attributes.begin(), found.attributes.end());
+    return found.value;
+  }
+  std::set<std::string> others = std::exchange(attributes_known_, {});
+  const std::shared_ptr<const void> value = make();
+  store->keep(node_, {value, attributes_known_});
+  attributes_known_.merge(others);
+  return value;
 }
 
 Sym ImportContext::symbol(const OnnxBinding& value) {

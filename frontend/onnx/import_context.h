@@ -2,6 +2,7 @@
 // What a decomposition of one ONNX operator sees: the node's inputs, attributes and outputs, and the builder.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -105,6 +106,12 @@ class ImportContext {
   void output(int i, Sym value);  ///< outputs nobody names are ignored
   void output(Sym value) { output(0, value); }
 
+  /// What `make` makes of the node's attributes alone, in the first run of a host step; in others the same object.
+  template <typename T>
+  [[nodiscard]] std::shared_ptr<const T> kept(const std::function<T()>& make) {
+    return std::static_pointer_cast<const T>(kept_value([&] { return std::make_shared<const T>(make()); }));
+  }
+
   // Strings are known while importing, or in host steps.
   [[nodiscard]] bool is_strings(int i);
   /// Throws ModelError when the input is none, NeedsValueError when a run chooses them.
@@ -141,6 +148,9 @@ class ImportContext {
   [[nodiscard]] Sym symbol(const OnnxBinding& value);  ///< throws UnsupportedError unless it is a tensor
 
  private:
+  [[nodiscard]] std::shared_ptr<const void> kept_value(
+      const std::function<std::shared_ptr<const void>()>& make);
+
   OnnxGraphImporter& importer_;
   OnnxScope& scope_;
   const OnnxFrame& frame_;

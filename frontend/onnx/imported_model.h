@@ -41,6 +41,7 @@ struct ModelPort {
 };
 
 struct ParsedModel;
+class NodeStore;
 class TailStore;
 
 /// Runs what follows steps on the host.
@@ -115,6 +116,7 @@ struct ParsedModel {
   std::map<std::string, std::string> states;       ///< see read_model_states
   std::optional<GrowingModel> growing;             ///< see find_growing_states
   std::shared_ptr<InitializerStore> initializers;  ///< what all imports share; nullptr when sizes are fixed
+  std::shared_ptr<NodeStore> nodes;                ///< what steps on the host keep of their nodes
   std::shared_ptr<TailStore> tails;                ///< what runs behind steps on the host, at any sizes
   int tails_before = 0;                            ///< how often the model is the tail of another
 };

@@ -19,6 +19,7 @@
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/growing_states.h"
 #include "frontend/onnx/model_states.h"
+#include "frontend/onnx/node_store.h"
 #include "frontend/onnx/tail.h"
 
 namespace sylvite {
@@ -106,7 +107,15 @@ void take_states(ParsedModel& model) {
 ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
-  ParsedModel model{std::move(proto), folder, options, {}, {}, {}, nullptr, std::make_shared<TailStore>()};
+  ParsedModel model{std::move(proto),
+                    folder,
+                    options,
+                    {},
+                    {},
+                    {},
+                    nullptr,
+                    std::make_shared<NodeStore>(),
+                    std::make_shared<TailStore>()};
   model.sizes = read_model_sizes(model.proto->graph(), options);
   model.states = read_model_states(model.proto->graph(), options);
   find_growing_states(model);

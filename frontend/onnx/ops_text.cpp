@@ -5,11 +5,13 @@
 #include <bit>
 #include <clocale>
 #include <cwctype>
-#include <map>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <set>
 #include <span>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
@@ -153,11 +155,11 @@ void string_normalizer(ImportContext& c) {
 
 void regex_full_match(ImportContext& c) {
   const StringTensor& x = c.strings(0);
-  const TextPattern pattern(c.string("pattern", ""),
-                            static_cast<std::int64_t>(characters_of(x) + x.values.size()));
+  const auto pattern = c.kept<TextPattern>([&] { return TextPattern(c.string("pattern", "")); });
+  pattern->check(static_cast<std::int64_t>(characters_of(x) + x.values.size()));
   Tensor result(DType::boolean, x.dims);
   for (std::int64_t i = 0; i < result.size(); ++i)
-    result.set_int64(i, pattern.is_whole(to_letters(x.values[static_cast<std::size_t>(i)])) ? 1 : 0);
+    result.set_int64(i, pattern->is_whole(to_letters(x.values[static_cast<std::size_t>(i)])) ? 1 : 0);
   c.output(c.builder().constant(result));
 }
 
@@ -205,7 +207,7 @@ std::vector<std::wstring> parts_between(const std::wstring& text, const TextPatt
 /// How a Tokenizer of com.microsoft cuts texts: into letters, by separators in turn, or into what matches.
 class TokenRule {
  public:
-  TokenRule(ImportContext& c, std::int64_t letters) {
+  explicit TokenRule(ImportContext& c) {
     const std::vector<std::string> separators = c.strings("separators");
     const std::string expression = c.string("tokenexp", "");
     const std::int64_t least = c.integer("mincharnum", 1);
@@ -214,8 +216,14 @@ class TokenRule {
     least_ = static_cast<std::size_t>(least);
     is_of_letters_ = separators.size() == 1 && separators[0].empty();
     if (is_of_letters_) return;
-    for (const std::string& separator : separators) separators_.emplace_back(separator, letters);
-    if (!expression.empty()) tokens_.emplace(expression, letters);
+    for (const std::string& separator : separators) separators_.emplace_back(separator);
+    if (!expression.empty()) tokens_.emplace(expression);
+  }
+
+  /// See TextPattern.
+  void check(std::int64_t letters) const {
+    for (const TextPattern& separator : separators_) separator.check(letters);
+    if (tokens_) tokens_->check(letters);
   }
 
   [[nodiscard]] std::vector<std::wstring> cut(const std::wstring& text) const {
@@ -246,12 +254,13 @@ void tokenizer(ImportContext& c) {
     throw ModelError("the input has {} dims, expected 1 or 2", x.dims.size());
   const bool has_marks = c.integer("mark", 0) != 0;
   const std::string padding = c.string("pad_value", "");
-  const TokenRule rule(c, static_cast<std::int64_t>(characters_of(x) + x.values.size()));
+  const auto rule = c.kept<TokenRule>([&] { return TokenRule(c); });
+  rule->check(static_cast<std::int64_t>(characters_of(x) + x.values.size()));
   std::vector<std::vector<std::string>> rows;
   std::size_t width = 0;
   for (const std::string& text : x.values) {
     std::vector<std::string>& row = rows.emplace_back();
-    for (const std::wstring& token : rule.cut(to_letters(text))) row.push_back(to_bytes(token));
+    for (const std::wstring& token : rule->cut(to_letters(text))) row.push_back(to_bytes(token));
     width = std::max(width, row.size());
   }
   if (width > 0 && has_marks) width += 2;
@@ -272,23 +281,78 @@ void tokenizer(ImportContext& c) {
 /// Words of the pool have numbers; all other words have this one.
 constexpr std::int64_t unknown_word = -1;
 
-struct NgramPool {
-  std::map<std::string, std::int64_t> words;             ///< their numbers
-  std::map<std::vector<std::int64_t>, std::size_t> ids;  ///< n-grams of all lengths
-  std::int64_t longest = 0;                              ///< of the n-grams
-  std::vector<std::int64_t> columns;                     ///< per id
-  std::vector<double> weights;                           ///< per id
+/// N-grams of words as a tree: a state for each beginning of one. State 0 is the beginning of all.
+class NgramTree {
+ public:
+  static constexpr std::int64_t none = -1;
+
+  explicit NgramTree(std::int64_t words) : words_(words), first_(static_cast<std::size_t>(words), none) {}
+
+  /// The n-gram's id, which is new unless it was there.
+  void add(std::span<const std::int64_t> gram) {
+    std::int64_t state = 0;
+    for (const std::int64_t word : gram) {
+      std::int64_t& to = state == 0 ? first_[static_cast<std::size_t>(word)]
+                                    : next_.try_emplace(key(state, word), none).first->second;
+      if (to == none) {
+        to = static_cast<std::int64_t>(ids_.size());
+        ids_.push_back(none);
+      }
+      state = to;
+    }
+    std::int64_t& id = ids_[static_cast<std::size_t>(state)];
+    if (id == none) id = count_++;
+  }
+
+  /// The state of a longer beginning; `none` where no n-gram begins so.
+  [[nodiscard]] std::int64_t step(std::int64_t state, std::int64_t word) const {
+    if (word == unknown_word) return none;
+    if (state == 0) return first_[static_cast<std::size_t>(word)];
+    const auto found = next_.find(key(state, word));
+    return found == next_.end() ? none : found->second;
+  }
+
+  /// Of the n-gram that ends there, or `none`.
+  [[nodiscard]] std::int64_t id(std::int64_t state) const { return ids_[static_cast<std::size_t>(state)]; }
+  [[nodiscard]] std::int64_t count() const { return count_; }
+
+ private:
+  [[nodiscard]] std::int64_t key(std::int64_t state, std::int64_t word) const {
+    return state * words_ + word;
+  }
+
+  std::int64_t words_, count_ = 0;
+  std::vector<std::int64_t> first_;                      ///< per word, from state 0
+  std::unordered_map<std::int64_t, std::int64_t> next_;  ///< from the others
+  std::vector<std::int64_t> ids_ = {none};               ///< per state
 };
 
+struct NgramPool {
+  std::unordered_map<std::string, std::int64_t> texts;      ///< numbers of words
+  std::unordered_map<std::int64_t, std::int64_t> integers;  ///< the same of words that are integers
+  NgramTree grams = NgramTree(0);
+  std::int64_t longest = 0;           ///< of the n-grams
+  std::vector<std::int64_t> columns;  ///< per id
+  std::vector<double> weights;        ///< per id
+  std::int64_t last_column = -1;
+};
+
+template <typename Word>
+void number_words(const std::vector<Word>& pool, std::unordered_map<Word, std::int64_t>& numbers,
+                  std::vector<std::int64_t>& words) {
+  for (const Word& word : pool)
+    words.push_back(numbers.emplace(word, static_cast<std::int64_t>(numbers.size())).first->second);
+}
+
 NgramPool read_pool(ImportContext& c) {
-  std::vector<std::string> texts = c.strings("pool_strings");
-  for (const std::int64_t number : c.integers("pool_int64s")) texts.push_back(std::to_string(number));
   const std::vector<std::int64_t> starts = c.integers("ngram_counts");
   NgramPool pool;
   std::vector<std::int64_t> words;
-  words.reserve(texts.size());
-  for (const std::string& text : texts)
-    words.push_back(pool.words.emplace(text, static_cast<std::int64_t>(pool.words.size())).first->second);
+  number_words(c.strings("pool_strings"), pool.texts, words);
+  if (!words.empty() && c.has_attribute("pool_int64s"))
+    throw ModelError("the pool has words that are texts and words that are integers");
+  number_words(c.integers("pool_int64s"), pool.integers, words);
+  pool.grams = NgramTree(static_cast<std::int64_t>(pool.texts.size() + pool.integers.size()));
   pool.columns = c.integers("ngram_indexes");
   pool.weights = c.reals("weights");
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -297,28 +361,30 @@ NgramPool read_pool(ImportContext& c) {
     const std::int64_t end = i + 1 < starts.size() ? starts[i + 1] : total;
     if (starts[i] < 0 || starts[i] > end || end > total) throw ModelError("ngram_counts do not fit the pool");
     for (std::int64_t at = starts[i]; at + n <= end; at += n) {
-      pool.ids.emplace(std::vector(words.begin() + at, words.begin() + at + n), pool.ids.size());
+      pool.grams.add(std::span(words).subspan(static_cast<std::size_t>(at), static_cast<std::size_t>(n)));
       pool.longest = n;
     }
   }
-  if (pool.columns.size() != pool.ids.size() ||
-      (!pool.weights.empty() && pool.weights.size() != pool.ids.size()))
-    throw ModelError("{} n-grams with {} columns and {} weights", pool.ids.size(), pool.columns.size(),
+  const auto count = static_cast<std::size_t>(pool.grams.count());
+  if (pool.columns.size() != count || (!pool.weights.empty() && pool.weights.size() != count))
+    throw ModelError("{} n-grams with {} columns and {} weights", count, pool.columns.size(),
                      pool.weights.size());
+  for (const std::int64_t column : pool.columns) {
+    if (column < 0 || column >= (1 << 26)) throw ModelError("ngram_indexes hold {}", column);
+    pool.last_column = std::max(pool.last_column, column);
+  }
   return pool;
 }
 
-/// The numbers of the words of all documents.
-std::vector<std::int64_t> read_documents(ImportContext& c, const NgramPool& pool) {
+template <typename Word>
+std::vector<std::int64_t> numbers_of(const std::vector<Word>& given,
+                                     const std::unordered_map<Word, std::int64_t>& numbers) {
   std::vector<std::int64_t> words;
-  const auto add = [&](const std::string& text) {
-    const auto found = pool.words.find(text);
-    words.push_back(found == pool.words.end() ? unknown_word : found->second);
-  };
-  if (c.is_strings(0))
-    for (const std::string& text : c.strings(0).values) add(text);
-  else
-    for (const std::int64_t number : c.constant_integers(0)) add(std::to_string(number));
+  words.reserve(given.size());
+  for (const Word& word : given) {
+    const auto found = numbers.find(word);
+    words.push_back(found == numbers.end() ? unknown_word : found->second);
+  }
   return words;
 }
 
@@ -327,69 +393,83 @@ class NgramCounter {
  public:
   NgramCounter(ImportContext& c, const NgramPool& pool)
       : builder_(c.builder()),
-        pool_(pool),
+        grams_(pool.grams),
         shortest_(c.required_integer("min_gram_length")),
         longest_(std::min(c.required_integer("max_gram_length"), pool.longest)),
-        most_skipped_(c.required_integer("max_skip_count")) {
+        most_skipped_(c.required_integer("max_skip_count")),
+        counts_(static_cast<std::size_t>(pool.grams.count()), 0) {
     if (shortest_ < 1) throw ModelError("min_gram_length is {}, expected at least 1", shortest_);
   }
 
-  /// How often each n-gram of the pool occurs, its words up to max_skip apart.
-  std::vector<double> count(std::span<const std::int64_t> words) {
-    std::vector<double> counts(pool_.ids.size(), 0);
-    spend(static_cast<std::int64_t>(counts.size()) + 4);
+  /// The ids of n-grams that occur, in order, each with how often, its words up to max_skip apart.
+  std::vector<std::pair<std::int64_t, double>> count(std::span<const std::int64_t> words) {
     const auto length = static_cast<std::int64_t>(words.size());
-    for (std::int64_t n = shortest_; n <= std::min(longest_, length); ++n) {
-      const std::int64_t most_skipped = n == 1 ? 0 : std::min(most_skipped_, length);
-      for (std::int64_t step = 1; step <= most_skipped + 1; ++step) {
-        spend(n * std::max<std::int64_t>(length - (n - 1) * step, 0));
-        for (std::int64_t start = 0; start + (n - 1) * step < length; ++start) {
-          std::vector<std::int64_t> gram;
-          gram.reserve(static_cast<std::size_t>(n));
-          for (std::int64_t i = 0; i < n; ++i)
-            gram.push_back(words[static_cast<std::size_t>(start + i * step)]);
-          if (const auto found = pool_.ids.find(gram); found != pool_.ids.end()) counts[found->second] += 1;
-        }
-      }
+    const std::int64_t most = std::min(longest_, length);
+    std::vector<std::int64_t> found;
+    spend(length + 4);
+    const std::int64_t gaps =
+        std::clamp<std::int64_t>(most_skipped_, 0, std::max<std::int64_t>(length - 1, 0));
+    for (std::int64_t step = 1; step <= gaps + 1; ++step) {
+      spend(most * length);
+      for (std::int64_t start = 0; start < length; ++start) count_from(words, start, step, most, found);
+      if (most < 2) break;  // one word has no gaps
     }
-    return counts;
+    std::sort(found.begin(), found.end());
+    std::vector<std::pair<std::int64_t, double>> result;
+    for (const std::int64_t id : found)
+      result.emplace_back(id, std::exchange(counts_[static_cast<std::size_t>(id)], 0));
+    return result;
   }
 
  private:
+  void count_from(std::span<const std::int64_t> words, std::int64_t start, std::int64_t step,
+                  std::int64_t most, std::vector<std::int64_t>& found) {
+    const auto length = static_cast<std::int64_t>(words.size());
+    std::int64_t state = 0;
+    for (std::int64_t n = 1; n <= most && start < length; ++n, start += step) {
+      state = grams_.step(state, words[static_cast<std::size_t>(start)]);
+      if (state == NgramTree::none) return;
+      const std::int64_t id = grams_.id(state);
+      if (id == NgramTree::none || n < shortest_ || (n == 1 && step > 1)) continue;
+      double& count = counts_[static_cast<std::size_t>(id)];
+      if (count == 0) found.push_back(id);
+      count += 1;
+    }
+  }
   void spend(std::int64_t words) { builder_.charge(0, 64 * words); }
 
   GraphBuilder& builder_;
-  const NgramPool& pool_;
+  const NgramTree& grams_;
   std::int64_t shortest_, longest_, most_skipped_;
+  std::vector<double> counts_;  ///< per id; zeros between calls
 };
 
 void tf_idf_vectorizer(ImportContext& c) {
   if (!c.is_strings(0) && !c.input(0).is_constant()) c.wait_for_run("counts n-grams in a table");
-  const NgramPool pool = read_pool(c);
+  const std::shared_ptr<const NgramPool> pool = c.kept<NgramPool>([&] { return read_pool(c); });
   Dims dims = c.is_strings(0) ? c.strings(0).dims : c.input(0).dims();
-  const std::vector<std::int64_t> words = read_documents(c, pool);
+  const std::vector<std::int64_t> words = c.is_strings(0)
+                                              ? numbers_of(c.strings(0).values, pool->texts)
+                                              : numbers_of(c.constant_integers(0), pool->integers);
   if (dims.empty() || dims.size() > 2)
     throw ModelError("the input has {} dims, expected 1 or 2", dims.size());
   const std::int64_t rows = dims.size() == 2 ? dims[0] : 1;
   const std::int64_t length = dims.back();
-  const std::int64_t last =
-      pool.columns.empty() ? -1 : *std::max_element(pool.columns.begin(), pool.columns.end());
-  if (last < -1 || last >= (1 << 26)) throw ModelError("ngram_indexes reach column {}", last);
-  const std::int64_t width = last + 1;
+  const std::int64_t width = pool->last_column + 1;
   dims.back() = width;
   c.builder().reserve_table(dims);
+  c.builder().reserve_table({2, pool->grams.count()});  // a count for each
   Tensor result(DType::f32, dims);
   const std::string mode = c.string("mode", "TF");
-  NgramCounter counter(c, pool);
+  NgramCounter counter(c, *pool);
   for (std::int64_t row = 0; row < rows; ++row) {
-    const std::vector<double> counts = counter.count(
+    const auto found = counter.count(
         std::span(words).subspan(static_cast<std::size_t>(row * length), static_cast<std::size_t>(length)));
-    for (std::size_t id = 0; id < counts.size(); ++id) {
-      const double weight = pool.weights.empty() ? 1 : pool.weights[id];
-      const double value =
-          mode == "TF" ? counts[id] : (mode == "IDF" ? std::min(counts[id], 1.0) : counts[id]) * weight;
-      if (pool.columns[id] < 0) throw ModelError("ngram_indexes hold {}", pool.columns[id]);
-      if (value != 0) result.set_double(row * width + pool.columns[id], value);
+    for (const auto& [id, count] : found) {
+      const auto at = static_cast<std::size_t>(id);
+      const double weight = pool->weights.empty() ? 1 : pool->weights[at];
+      const double value = mode == "TF" ? count : (mode == "IDF" ? std::min(count, 1.0) : count) * weight;
+      if (value != 0) result.set_double(row * width + pool->columns[at], value);
     }
   }
   c.output(c.builder().constant(result));

@@ -44,14 +44,14 @@ std::int64_t written_out_length(const std::string& pattern) {
   return std::accumulate(groups.begin(), groups.end(), std::int64_t{0});
 }
 
-std::wregex compile(const std::string& pattern, std::int64_t letters) {
-  constexpr std::int64_t most_work = 10'000'000;
+std::int64_t checked_length(const std::string& pattern) {
   if (pattern.size() > 1000) throw UnsupportedError("a pattern of {} characters", pattern.size());
   const std::int64_t length = written_out_length(pattern);
-  if (length > 10'000 || length * letters > most_work) {
-    throw UnsupportedError("a pattern of {} characters, repeats written out, over {} characters of text",
-                           length, letters);
-  }
+  if (length > 10'000) throw UnsupportedError("a pattern of {} characters, repeats written out", length);
+  return length;
+}
+
+std::wregex compile(const std::string& pattern) {
   try {
     return std::wregex(to_letters(pattern),
                        std::regex_constants::ECMAScript | std::regex_constants::__polynomial);
@@ -121,8 +121,16 @@ std::string to_bytes(std::wstring_view letters) {
   return text;
 }
 
-TextPattern::TextPattern(const std::string& pattern, std::int64_t letters)
-    : regex_(compile(pattern, letters)) {}
+TextPattern::TextPattern(const std::string& pattern)
+    : length_(checked_length(pattern)), regex_(compile(pattern)) {}
+
+void TextPattern::check(std::int64_t letters) const {
+  constexpr std::int64_t most_work = 10'000'000;
+  if (length_ * letters > most_work) {
+    throw UnsupportedError("a pattern of {} characters, repeats written out, over {} characters of text",
+                           length_, letters);
+  }
+}
 
 bool TextPattern::is_whole(const std::wstring& text) const {
   return std::regex_match(text, regex_);

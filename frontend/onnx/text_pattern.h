@@ -17,14 +17,17 @@ namespace sylvite {
 /// Takes time in proportion to the text and the pattern, whatever they are.
 class TextPattern {
  public:
-  /// For so many letters of text in all. Throws UnsupportedError for a pattern that is malformed, or too long for them.
-  TextPattern(const std::string& pattern, std::int64_t letters);
+  /// Throws UnsupportedError for a pattern that is malformed or too long.
+  explicit TextPattern(const std::string& pattern);
+  /// Throws UnsupportedError where the pattern is too long for so many letters of text in all.
+  void check(std::int64_t letters) const;
   [[nodiscard]] bool is_whole(const std::wstring& text) const;
   /// Where the first match at or behind `from` begins, and its length.
   [[nodiscard]] std::optional<std::pair<std::size_t, std::size_t>> find(const std::wstring& text,
                                                                         std::size_t from) const;
 
  private:
+  std::int64_t length_;  ///< with repeats written out
   std::wregex regex_;
 };
 

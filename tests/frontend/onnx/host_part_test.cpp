@@ -252,5 +252,65 @@ TEST(HostPart, PlacesOfElementsThatAreNotZeroAreInOrder) {
   EXPECT_THAT(made.at(0).tensor().to_int64s(), ElementsAre(0, 0, 1, 1, 0, 1, 0, 1, 1, 2, 0, 2));
 }
 
+/// How often the words of an n-gram follow each other in a row, from zero to `most_skipped` words between any two.
+float times_in(const std::vector<std::int64_t>& row, const std::vector<std::int64_t>& gram,
+               std::size_t most_skipped) {
+  float times = 0;
+  for (std::size_t step = 1; step <= (gram.size() == 1 ? 1 : most_skipped + 1); ++step)
+    for (std::size_t start = 0; start + (gram.size() - 1) * step < row.size(); ++start) {
+      bool is_equal = true;
+      for (std::size_t i = 0; i < gram.size(); ++i) is_equal = is_equal && row[start + i * step] == gram[i];
+      if (is_equal) times += 1;
+    }
+  return times;
+}
+
+TEST(HostPart, WordsAreCountedByTheSamePoolInEveryRun) {
+  const std::vector<std::vector<std::int64_t>> grams = {{1},     {-7},      {1, 2},   {2, 2},
+                                                        {1, -7}, {1, 2, 1}, {2, 2, 2}};
+  onnx::ModelProto model = empty_model(13);
+  add_input(*model.mutable_graph(), "words", {2, 9}, onnx::TensorProto::INT64);
+  add_output(*model.mutable_graph(), "y");
+  onnx::NodeProto& node = add_node(*model.mutable_graph(), "TfIdfVectorizer", {"words"}, {"y"});
+  std::vector<std::int64_t> pool;
+  for (const std::vector<std::int64_t>& gram : grams) pool.insert(pool.end(), gram.begin(), gram.end());
+  set_text(node, "mode", "TF");
+  set_integer(node, "min_gram_length", 1);
+  set_integer(node, "max_gram_length", 3);
+  set_integer(node, "max_skip_count", 2);
+  set_integers(node, "ngram_counts", {0, 2, 8});
+  set_integers(node, "ngram_indexes", {6, 5, 4, 3, 2, 1, 0});
+  set_integers(node, "pool_int64s", pool);
+  const ImportedModel counted = imported(model);
+  for (const std::vector<std::int64_t>& words :
+       {std::vector<std::int64_t>{1, 2, 1, 2, 2, 2, -7, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2},
+        std::vector<std::int64_t>{-7, 3, -7, 0, 1, -7, 1, 2, 1, 1, 1, 2, 2, 1, 1, 9, 9, -7}}) {
+    const Tensor y = interpret(counted, {Tensor::of(DType::i64, {2, 9}, words)}).at(0).tensor();
+    ASSERT_EQ(y.dims(), (Dims{2, 7}));
+    for (std::size_t row = 0; row < 2; ++row)
+      for (std::size_t id = 0; id < grams.size(); ++id) {
+        const auto first = words.begin() + static_cast<std::ptrdiff_t>(9 * row);
+        EXPECT_EQ(y.as_double(static_cast<std::int64_t>(7 * row + 6 - id)),
+                  times_in(std::vector(first, first + 9), grams[id], 2))
+            << row << " " << id;
+      }
+  }
+}
+
+TEST(HostPart, APatternIsMatchedInEveryRun) {
+  onnx::ModelProto model = empty_model(20);
+  add_input(*model.mutable_graph(), "texts", {2}, onnx::TensorProto::STRING);
+  add_output(*model.mutable_graph(), "y");
+  set_text(add_node(*model.mutable_graph(), "RegexFullMatch", {"texts"}, {"y"}), "pattern", "a+b");
+  const ImportedModel counted = imported(model);
+  const auto matches = [&](const std::vector<std::string>& texts) {
+    return interpret(counted, {HostValue(StringTensor{{2}, texts})}).at(0).tensor().to_int64s();
+  };
+  EXPECT_THAT(matches({"aab", "b"}), ElementsAre(1, 0));
+  EXPECT_THAT(matches({"abb", "ab"}), ElementsAre(0, 1));
+  EXPECT_THROW((void)matches({std::string(4'000'000, 'a'), ""}),
+               UnsupportedError);  // too much for the pattern
+}
+
 }  // namespace
 }  // namespace sylvite
