@@ -14,11 +14,16 @@
 namespace sylvite {
 namespace {
 
-/// Every tile reads its panels anew, from the L2 where the L1 does not hold them: tall tiles do it less
-/// often. Those of AVX2 are so small that it shows.
+/// Every tile of rows reads its panels anew, from the L2 where the L1 does not hold them: tall tiles do it less often. With AVX2
+/// tiles are so small that it always shows; with AVX-512 fewer than four rows have too little to do meanwhile.
 double panel_cycles(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
   const std::int64_t bytes = tile.panels * panel_width * problem.k * element_bytes(problem);
-  return has_small_tiles(machine) && bytes > machine.l1_bytes / 2 ? static_cast<double>(tile.panels) : 0;
+  if (bytes <= machine.l1_bytes / 2) return 0;
+  if (has_small_tiles(machine)) return static_cast<double>(tile.panels);
+  RegisterTile least = tile;
+  least.rows = 4;
+  const bool are_read_again = problem.m > tile.rows;
+  return are_read_again ? std::max(0.0, step_cycles(machine, least) - step_cycles(machine, tile)) : 0;
 }
 
 double tile_cycles(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {

@@ -301,6 +301,22 @@ TEST(MatmulSpaces, FetchAheadForRowsEnough) {
   }
 }
 
+/// Tiles of two rows would waste the least of 37, but read the panels from the L2 nineteen times with nothing to do meanwhile.
+TEST(MatmulSpaces, FewRowsOfATileDoNotReadLongPanelsAgain) {
+  Machine machine = test_machine(1);
+  machine.l1_bytes = 48 << 10;
+  machine.vector_registers = 32;
+  machine.vector_floats = 16;
+  const auto rows_of_tile = [&](std::int64_t m, std::int64_t k) {
+    const Kernel kernel = dense_kernel({m, k}, k, 1024);
+    const BoundSpace space = bound(space_named("matmul_panels"), kernel, machine);
+    return named_values(space, space.heuristic).at("rows");
+  };
+  EXPECT_GE(rows_of_tile(37, 256), 4);
+  EXPECT_GE(rows_of_tile(19, 1024), 4);
+  EXPECT_EQ(rows_of_tile(2, 1024), 2);
+}
+
 TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
   const Kernel kernel = dense_kernel({1, 128, 64}, 64, 96);
   const Machine machine = test_machine(1);
