@@ -14,6 +14,7 @@ constexpr std::array forms = {
     FormRow{"generic", generic_packings, build_generic},
     FormRow{"device", generic_packings, build_device},
     FormRow{"tiles", generic_packings, build_tiles},
+    FormRow{"stored_folds", generic_packings, build_stored_folds},
     FormRow{"arg_rows", generic_packings, build_arg_rows},
     FormRow{"pool_lines", generic_packings, build_pool_lines},
     FormRow{"matmul_panels", matmul_panels_packings, build_matmul_panels},

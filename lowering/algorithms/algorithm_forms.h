@@ -25,6 +25,9 @@ struct FormRow {
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
 
+/// The generic form of a kernel that ends in a scan or a scatter, but that the result itself is folded: no stage is copied.
+[[nodiscard]] Algorithm build_stored_folds(const Kernel& kernel, const Form& form);
+
 /// The place of the largest or smallest of a row, by folds that vectorise.
 [[nodiscard]] Algorithm build_arg_rows(const Kernel& kernel, const Form& form);
 /// Windows of poolings, a line of the input at a time.

@@ -339,6 +339,40 @@ Coordinates places_of_updates(AlgorithmBuilder& builder, const Node& node) {
   return at;
 }
 
+/// By a stage of the result's name and `suffix`; without one it is the result.
+void define_scatter_as(AlgorithmBuilder& builder, const Node& node, const std::string& suffix) {
+  const ValueId out = node.outputs.front();
+  const TensorType& type = builder.type(out);
+  const Coordinates at = places_of_updates(builder, node);
+  Coordinates target = at;
+  if (scatters_by_elements(node)) {
+    const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+    target[axis] = safe_index(builder, builder.read(node.inputs[1], at), type.shape[axis]);
+  } else {
+    const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
+    const auto split = at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
+    target = indexed_source(builder, node.inputs[1], Coordinates(at.begin(), split), type.shape, 0);
+    target.insert(target.end(), split, at.end());
+  }
+  const std::string& reduction = node.attributes.string("reduction");
+  const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
+  Halide::Func folded = builder.stage(builder.name(out) + suffix);
+  const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
+  const Expr update = builder.read(node.inputs[2], at);
+  if (writes_in_place(node.op)) {
+    // What is not written stays as it is: the result lies where the input does, and is of the stored type.
+    folded(vars) = Halide::undef(halide_type_of(type.dtype));
+    const Expr old = from_storage(folded(where), type.dtype);
+    folded(where) = to_storage(combine_scattered(reduction, old, update), type.dtype);
+    builder.set(out, folded);
+    return;
+  }
+  folded(vars) = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
+  folded(where) = combine_scattered(reduction, folded(where), update);
+  if (suffix.empty()) return builder.set(out, folded);
+  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+}
+
 }  // namespace
 
 void define_movement(AlgorithmBuilder& builder, const Node& node) {
@@ -355,36 +389,11 @@ void define_gather(AlgorithmBuilder& builder, const Node& node) {
 }
 
 void define_scatter(AlgorithmBuilder& builder, const Node& node) {
-  const ValueId out = node.outputs.front();
-  const TensorType& type = builder.type(out);
-  const Coordinates at = places_of_updates(builder, node);
-  Coordinates target = at;
-  if (scatters_by_elements(node)) {
-    const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
-    target[axis] = safe_index(builder, builder.read(node.inputs[1], at), type.shape[axis]);
-  } else {
-    const std::size_t tuple_rank = builder.type(node.inputs[1]).shape.size() - 1;
-    const auto split = at.begin() + static_cast<std::ptrdiff_t>(tuple_rank);
-    target = indexed_source(builder, node.inputs[1], Coordinates(at.begin(), split), type.shape, 0);
-    target.insert(target.end(), split, at.end());
-  }
-  const std::string& reduction = node.attributes.string("reduction");
-  const std::vector<Halide::Var> vars = AlgorithmBuilder::vars_of(type);
-  const bool is_in_place = writes_in_place(node.op);
-  Halide::Func folded = builder.stage(builder.name(out) + (is_in_place ? "" : "_fold"));
-  const std::vector<Expr> where = AlgorithmBuilder::arguments_of(type, target);
-  const Expr update = builder.read(node.inputs[2], at);
-  if (is_in_place) {
-    // What is not written stays as it is: the result lies where the input does, and is of the stored type.
-    folded(vars) = Halide::undef(halide_type_of(type.dtype));
-    const Expr old = from_storage(folded(where), type.dtype);
-    folded(where) = to_storage(combine_scattered(reduction, old, update), type.dtype);
-    builder.set(out, folded);
-    return;
-  }
-  folded(vars) = builder.read(node.inputs[0], AlgorithmBuilder::coordinates_of(type));
-  folded(where) = combine_scattered(reduction, folded(where), update);
-  builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+  define_scatter_as(builder, node, writes_in_place(node.op) ? "" : "_fold");
+}
+
+void define_stored_scatter(AlgorithmBuilder& builder, const Node& node) {
+  define_scatter_as(builder, node, "");
 }
 
 }  // namespace sylvite

@@ -11,6 +11,7 @@ void define_iota(AlgorithmBuilder& builder, const Node& node);
 void define_movement(AlgorithmBuilder& builder, const Node& node);
 void define_gather(AlgorithmBuilder& builder, const Node& node);
 void define_scatter(AlgorithmBuilder& builder, const Node& node);
+void define_stored_scatter(AlgorithmBuilder& builder, const Node& node);  ///< the fold is the result
 void define_reduction(AlgorithmBuilder& builder, const Node& node);
 void define_arg_reduction(AlgorithmBuilder& builder, const Node& node);
 void define_scan(AlgorithmBuilder& builder, const Node& node);

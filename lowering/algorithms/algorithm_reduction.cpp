@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
@@ -10,7 +11,7 @@
 // Folds along axes. Stages: vN_fold, whose update 0 is the fold. reduce_max and reduce_min of floats fold
 // integer keys of the same order, which are associative and let NaN win. arg_max and arg_min fold a pair
 // (key, index); in form arg_rows, whose folds are associative, vN_best folds the keys, and vN_fold the indices of those that are
-// the best.
+// the best. In form stored_folds a scan or a scatter has no vN_fold: the result vN has the update.
 
 namespace sylvite {
 namespace {
@@ -216,6 +217,52 @@ void define_scan(AlgorithmBuilder& builder, const Node& node) {
   const std::vector<Expr> from = AlgorithmBuilder::arguments_of(type, before);
   folded(to) = is_sum ? folded(to) + folded(from) : folded(to) * folded(from);
   builder.define(out, [&](const Coordinates&) { return Expr(folded(vars)); });
+}
+
+namespace {
+
+/// The first element of a scan is what it is, each other one follows from the one before: the result is written once.
+void define_stored_scan(AlgorithmBuilder& builder, const Node& node) {
+  const ValueId out = node.outputs.front();
+  const TensorType& type = builder.type(out);
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const bool reverse = node.attributes.integer("reverse") != 0;
+  Func folded = builder.stage(builder.name(out));
+  const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
+  Coordinates here = AlgorithmBuilder::coordinates_of(type);
+  Coordinates before = here;
+  const Expr last = builder.extent(type.shape.at(axis)) - 1;
+  const Halide::RDom domain = open_reduction_domain({last + 1});
+  const auto place = [&](const Expr& step) -> Expr { return reverse ? last - step : step; };
+  here[axis] = place(domain[0]);
+  before[axis] = place(Halide::max(domain[0] - 1, 0));
+  const bool exclusive = node.attributes.integer("exclusive") != 0;
+  const bool is_sum = node.op == Op::cumsum;
+  const Expr read = builder.read(node.inputs.front(), exclusive ? before : here);
+  const Expr first = exclusive ? Halide::Internal::make_const(read.type(), is_sum ? 0 : 1) : read;
+  folded(vars) = Halide::undef(read.type());
+  const Expr total = folded(AlgorithmBuilder::arguments_of(type, before));
+  folded(AlgorithmBuilder::arguments_of(type, here)) =
+      select(domain[0] > 0, is_sum ? read + total : read * total, first);
+  builder.set(out, folded);
+}
+
+}  // namespace
+
+Algorithm build_stored_folds(const Kernel& kernel, const Form& /*form*/) {
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  const std::vector<Node>& nodes = kernel.body.nodes();
+  const Node* last = nodes.empty() ? nullptr : &nodes.back();
+  if (last == nullptr || kernel.body.outputs != std::vector<ValueId>{last->outputs.front()})
+    throw UnsupportedError("form stored_folds: the kernel has other results than its last node's");
+  builder.define_before(static_cast<NodeId>(nodes.size()) - 1);
+  if (has_trait(last->op, OpTrait::scan))
+    define_stored_scan(builder, *last);
+  else if (has_trait(last->op, OpTrait::scatter))
+    define_stored_scatter(builder, *last);
+  else
+    throw UnsupportedError("form stored_folds: the kernel ends in {}", op_info(last->op).name);
+  return builder.finish();
 }
 
 }  // namespace sylvite

@@ -2,12 +2,14 @@
 
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm.h"
+#include "lowering/algorithms/halide_types.h"
 #include "schedules/spaces/loop_nest.h"
 #include "schedules/spaces/spaces.h"
 
 // Space whole_stages: any kernel with folds. Every stage with updates (and vN_exp, vN_steps) is computed
 // whole before its readers, vectorised along d0 and parallel along its outermost dim where the update writes
-// that dim in order. For scans, orderings, scatters and whatever the special spaces refuse.
+// that dim in order. For scans, orderings, scatters and whatever the special spaces refuse. A kernel that ends in a scatter, or in
+// a scan of columns, folds its result where it lies, by form stored_folds.
 //   tasks  0: one thread, else parallel
 
 namespace sylvite {
@@ -25,7 +27,6 @@ void schedule_update(ScheduleWriter& writer, const std::string& name, const Hali
 
 void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halide::Func& func, int lanes,
                     bool is_parallel) {
-  writer.add("{}.compute_root();", name);
   const std::size_t rank = func.args().size();
   if (rank == 0) return;
   const std::string inner = func.args().front().name();
@@ -40,6 +41,16 @@ void schedule_stage(ScheduleWriter& writer, const std::string& name, const Halid
   schedule_update(writer, name, func, lanes);
   if (is_parallel && rank > 1 && is_pure_dim(func, rank - 1))
     writer.add("{}.update(0).parallel({});", name, outer);
+}
+
+/// By form stored_folds, where a copy of the fold would be all that is left to do.
+bool stores_fold(const Kernel& kernel) {
+  const Node& last = kernel.body.nodes().back();
+  if (kernel.body.outputs != std::vector<ValueId>{last.outputs.front()}) return false;
+  const TensorType& type = kernel.body.type(last.outputs.front());
+  if (is_converted_to_store(type.dtype)) return false;
+  if (!has_trait(last.op, OpTrait::scan)) return has_trait(last.op, OpTrait::scatter);
+  return type.layout == Layout{} && last.attributes.integer("axis") != type.rank() - 1;
 }
 
 struct Numbers {
@@ -64,26 +75,31 @@ struct WholeStages {
 };
 
 Candidate WholeStages::at(const Numbers& point) const {
-  const Algorithm algorithm = build_algorithm(kernel, Form{});
+  const bool is_in_place = writes_in_place(kernel.body.nodes().back().op);
+  const Form form = !is_in_place && stores_fold(kernel) ? Form{"stored_folds", {}} : Form{};
+  const Algorithm algorithm = build_algorithm(kernel, form);
   const std::int64_t tasks = point.tasks > 0 ? task_count(facts, machine, point.tasks) : 0;
   ScheduleWriter writer;
-  if (writes_in_place(kernel.body.nodes().back().op)) {  // a few rows, in one thread
+  if (is_in_place) {  // a few rows, in one thread
     const std::string name = output_stage(kernel, kernel.body.outputs.front());
     schedule_update(writer, name, algorithm.stages.at(name), facts.lanes);
     return {Form{}, writer.take()};
   }
   for (const auto& [name, func] : algorithm.stages) {
     const bool is_costly = name.ends_with("_exp") || name.ends_with("_steps");
-    if (func.has_update_definition() || func.is_extern() || is_costly)
-      schedule_stage(writer, name, func, facts.lanes, tasks > 0);
+    if (!func.has_update_definition() && !func.is_extern() && !is_costly) continue;
+    if (name != output_stage(kernel, kernel.body.outputs.front())) writer.add("{}.compute_root();", name);
+    schedule_stage(writer, name, func, facts.lanes, tasks > 0);
   }
   for (const ValueId id : kernel.body.outputs) {
+    if (algorithm.stages.at(output_stage(kernel, id)).has_update_definition())
+      continue;  // a stage of its own
     LoopNest nest(writer, output_stage(kernel, id), run_extents(kernel, id));
     nest.drop_unit_loops();
     nest.vectorize_inner(facts.lanes, 1);
     nest.parallelize(tasks, 0);
   }
-  return {Form{}, writer.take()};
+  return {form, writer.take()};
 }
 
 Binding bind(const Kernel& kernel, const Machine& machine) {
