@@ -83,6 +83,7 @@ OPTIONS = {
     "OpenAIGPTModel": {"vocab_size": 1000, "n_embd": 512, "n_layer": 2, "n_head": 8},
     "XGLMModel": {"vocab_size": 1000, "d_model": 512, "num_layers": 2, "attention_heads": 8, "ffn_dim": 2048, "use_cache": False},
     **{name: {**TWO_LAYERS, "num_key_value_heads": 4, "use_cache": False, "pad_token_id": 0} for name in ("SmolLM3Model", "CohereModel")},
+    **{name: {**TWO_LAYERS, "num_key_value_heads": 4, "use_cache": False} for name in ("Starcoder2Model", "NemotronModel")},
     "Lfm2Model": {**TWO_LAYERS, "num_hidden_layers": 4, "num_key_value_heads": 4, "use_cache": False,
                   "layer_types": ["conv", "full_attention"] * 2},
     "DiffLlamaModel": {**TWO_LAYERS, "num_key_value_heads": 8, "use_cache": False},
