@@ -8,9 +8,11 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/run_extents.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/extents.h"
+#include "schedules/cuda/operands.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -152,6 +154,9 @@ std::string batch_text(const CudaTransposeProblem& problem) {
 }
 
 std::string types_text(const CudaTransposeProblem& problem, const std::string& element) {
+  if (problem.work)
+    return fmt::format("typedef {0} Narrow;\ntypedef {1} From;\ntypedef {0} To;\n",
+                       dtype_name(problem.work->to), dtype_name(problem.work->from));
   const auto name = [](const std::optional<DType>& type, const std::string& other) {
     return type ? std::string(dtype_name(*type)) : other;
   };
@@ -159,6 +164,17 @@ std::string types_text(const CudaTransposeProblem& problem, const std::string& e
                      name(problem.widens ? problem.widens : problem.narrows, "f32"),
                      name(problem.widens, problem.narrows ? "f32" : element),
                      name(problem.narrows, problem.widens ? "f32" : element));
+}
+
+std::string work_text(const CudaTransposeProblem& problem) {
+  std::string result = "x", functions;
+  if (problem.work) {
+    functions = fmt::format("{}{}{}", embedded::cuda_pointwise, problem.work->ahead.function,
+                            problem.work->behind.function);
+    result = "behind(ahead(0.f, x))";
+  }
+  return fmt::format("{}DEVICE float work(float x) {{\n  return {};\n}}\nconstexpr bool WORKS = {};\n",
+                     functions, result, problem.work.has_value());
 }
 
 std::vector<CudaExtent> extents_of(const CudaTransposeProblem& problem) {
@@ -199,6 +215,40 @@ std::string read_types(DType from, DType to, CudaTransposeProblem& problem) {
   return "";
 }
 
+/// The only node that moves what others work on; nullptr where there are more.
+const Node* only_movement(const Graph& body) {
+  const Node* found = nullptr;
+  for (const Node& node : body.nodes()) {
+    if (has_trait(node.op, OpTrait::pointwise)) continue;
+    if (found != nullptr) return nullptr;
+    found = &node;
+  }
+  return found;
+}
+
+/// Work on single numbers around `turn`; "" or why it is other work.
+std::string read_work_around(const Graph& body, const Node& turn, CudaTransposeProblem& problem) {
+  CudaTransposeProblem::Work work;
+  work.from = body.type(body.inputs[0]).dtype;
+  work.to = body.type(body.outputs[0]).dtype;
+  if (!is_float_storage(work.from) || !is_float_storage(work.to))
+    return "it works on other numbers than floats";
+  if (body.type(body.inputs[0]).dims() != body.type(turn.inputs[0]).dims())
+    return "it works on broadcast numbers";
+  try {
+    work.ahead = print_pointwise(body, no_value, turn.inputs[0], "ahead", is_half(work.to));
+    work.behind = print_pointwise(body, turn.outputs[0], body.outputs[0], "behind", is_half(work.to));
+  } catch (const UnsupportedError& error) {
+    return error.what();
+  }
+  if (work.ahead.operands.size() != 1 || work.ahead.operands[0].offset != 0 ||
+      !work.behind.operands.empty() || !work.ahead.counts.empty() || !work.behind.counts.empty())
+    return "its work is on more than single numbers";
+  problem.bytes = static_cast<int>(dtype_size(work.to));
+  problem.work = std::move(work);
+  return "";
+}
+
 /// What a body does, one behind the other.
 struct Steps {
   const Node *turn = nullptr, *slice = nullptr;
@@ -221,12 +271,15 @@ std::optional<Steps> read_steps(const Graph& body) {
 
 /// Of any extents.
 Reading<CudaTransposeProblem> read_order(const Graph& body) {
-  const std::optional<Steps> steps = read_steps(body);
-  if (!steps || body.outputs.size() != 1) return {{}, "it is more than a transpose"};
+  if (body.inputs.size() != 1 || body.outputs.size() != 1) return {{}, "it is more than a transpose"};
+  std::optional<Steps> steps = read_steps(body);
+  const bool works = !steps;
+  if (works) steps = Steps{only_movement(body)};
+  if (steps->turn == nullptr) return {{}, "it is more than a transpose"};
   const Node& node = *steps->turn;
   const TensorType &type = body.type(node.inputs[0]), &out = body.type(node.outputs[0]);
   CudaTransposeProblem problem;
-  std::string refusal = "it is no transpose";
+  std::string refusal = works ? "it is more than a transpose" : "it is no transpose";
   // A reshape of what has its channels innermost is a change of layout ahead of a reshape that moves nothing.
   const bool is_change = node.op == Op::to_layout ||
                          (node.op == Op::reshape && is_channels_last(type) && out.layout.channel_block == 0);
@@ -236,14 +289,16 @@ Reading<CudaTransposeProblem> read_order(const Graph& body) {
                   ? read_perm(type.dims(), node.attributes.integers("perm"), problem)
                   : "channels lie in blocks";
   if (refusal.empty() && steps->slice != nullptr) refusal = read_slice(body, *steps->slice, problem);
-  if (refusal.empty())
+  if (refusal.empty() && works)
+    refusal = read_work_around(body, node, problem);
+  else if (refusal.empty())
     refusal = read_types(body.type(body.inputs[0]).dtype, body.type(body.outputs[0]).dtype, problem);
   if (!refusal.empty()) return {problem, refusal};
   return {problem, type.element_count() == 0 ? "it is empty" : ""};
 }
 
 bool is_short(const CudaTransposeProblem& problem) {
-  const bool converts = problem.widens || problem.narrows;
+  const bool converts = problem.widens || problem.narrows || problem.work;
   return problem.rows < (converts ? shortest_converted_rows : shortest) ||
          problem.columns < (converts ? shortest_converted_columns : shortest);
 }
@@ -327,8 +382,8 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       "constexpr bool ROWS_FIRST = {}, STREAM_LOADS = {}, STREAM_STORES = {};\n{}{}",
       launch.entry, embedded::cuda_card, embedded::cuda_vector, element, unit_bits, types,
       extent_members(extents), extents_text(extents), problem.unit(), choice.down, choice.across, per_thread,
-      choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0, batch_text(problem),
-      embedded::cuda_transpose);
+      choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
+      batch_text(problem) + work_text(problem), embedded::cuda_transpose);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;

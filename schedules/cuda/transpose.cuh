@@ -2,9 +2,10 @@
 // of UNIT by UNIT elements in registers; a block's squares change places in shared memory, so that whole lines come and go.
 //
 // schedules/cuda/transpose.cpp writes these ahead of this text:
-//   Element                   of 2 or 4 bytes, the narrower of both sides' bits
+//   Element                   of 2 or 4 bytes, the narrower of both sides' bits; with work, the result's
 //   Unit                      an unsigned type of UNIT elements, of at most 16 bytes
 //   From, To                  of x and of the result: Element, or one is f32 and the other Narrow, of 16 bits, which is f32 otherwise
+//   WORKS, work(x)            whether there is work on each number, which is one of From, and makes what To takes
 //   UNIT                      a divisor of rows and columns
 //   Extents, extents_of       rows, columns: of x
 //                             pitch, offset: elements from a row of x to the next, and ahead of the first: multiples of UNIT
@@ -49,7 +50,15 @@ DEVICE void turn(const Line (&from)[UNIT], Line (&to)[UNIT]) {
 
 template <class T>
 DEVICE Unit load_unit(const T* from) {
-  if constexpr (sizeof(T) == sizeof(Element)) {
+  if constexpr (WORKS) {
+    float x[UNIT];
+    load_vector<STREAM_LOADS>(from, x);
+#pragma unroll
+    for (int i = 0; i < UNIT; i++) x[i] = work(x[i]);
+    Line line;
+    store_vector((To*)&line, x);
+    return line.bits;
+  } else if constexpr (sizeof(T) == sizeof(Element)) {
     return STREAM_LOADS ? __ldcs((const Unit*)from) : __ldg((const Unit*)from);
   } else {
     float x[UNIT];

@@ -5,14 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "lowering/algorithms/pointwise_text.h"
 #include "lowering/algorithms/problems.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
 
 /// out[batch, column, row] = x[batch, row, column], where x may be a slice of longer rows. Bits are moved, whatever they mean, or
-/// numbers of 16 bits become f32 on the way, or those f32 these. A
-/// change between images with their channels innermost and dense ones is one, too. Rows are the dim that is innermost in the
+/// numbers of 16 bits become f32 on the way, or those f32 these; or work on single numbers, ahead of the transpose and behind it,
+/// is done where they are read. A change between images with their channels innermost and dense ones is one, too. Rows are the dim that is innermost in the
 /// result, columns the one that is innermost in x; batches are all other dims, which may lie between these and in another order.
 struct CudaTransposeProblem {
   /// A dim of the batches, in elements from each to the next.
@@ -23,6 +24,12 @@ struct CudaTransposeProblem {
   int bytes = 2;  ///< of an element; of the narrower one where they differ
   std::optional<DType> widens,
       narrows;  ///< the type of 16 bits of x, or of the result, where the other one is f32
+  /// Work on a number, and what it is done on and stored as.
+  struct Work {
+    PointwiseText ahead, behind;
+    DType from = DType::f32, to = DType::f32;
+  };
+  std::optional<Work> work;
   std::int64_t batch = 1, rows = 0, columns = 0;
   std::vector<Dim> batches;            ///< the outermost in x first
   std::int64_t pitch = 0, offset = 0;  ///< of x, in elements: from a row to the next, and ahead of the first

@@ -143,4 +143,23 @@ inline constexpr const char* transpose_texts[] = {
     R"(graph g(%a: bf16[2,50,35]) { %c: f32[2,50,35] = cast(%a) {to="f32"} %v: f32[2,35,50] = transpose(%c) {perm=[0,2,1]} return %v })",
 };
 
+/// Transposes with work on single numbers ahead of them, behind them, or both.
+inline constexpr const char* worked_transpose_texts[] = {
+    R"(graph g(%a: bf16[2,64,96]) { %c: f32[2,64,96] = cast(%a) {to="f32"} %s: f32[2,64,96] = silu(%c) %v: f32[2,96,64] = transpose(%s) {perm=[0,2,1]} %t: f32[2,96,64] = tanh(%v) %y: bf16[2,96,64] = cast(%t) {to="bf16"} return %y })",
+    R"(graph g(%a: bf16[3,50,70]) { %c: f32[3,50,70] = cast(%a) {to="f32"} %v: f32[3,70,50] = transpose(%c) {perm=[0,2,1]} %y: f32[3,70,50] = relu(%v) return %y })",
+    R"(graph g(%a: f32[2,40,7,8]@c40) { %s: f32[2,40,7,8]@c40 = sigmoid(%a) %v: f32[2,40,7,8] = to_layout(%s) {block=0} return %v })",
+    R"(graph g(%a: f32[2,64,12,8]) { %v: f32[2,64,12,8]@c64 = to_layout(%a) {block=64} %y: f32[2,64,12,8]@c64 = relu(%v) %c: f16[2,64,12,8]@c64 = cast(%y) {to="f16"} return %c })",
+    R"(graph g(%a: f16[45,51]) { %v: f16[51,45] = transpose(%a) {perm=[1,0]} %m: f16[51,45] = mul(%v, %v) %y: f16[51,45] = relu(%m) return %y })",
+};
+
+/// Softmax and its logarithm along another dim than the innermost.
+inline constexpr const char* softmax_column_texts[] = {
+    R"(graph g(%a: bf16[5,21,9,8]) { %c: f32[5,21,9,8] = cast(%a) {to="f32"} %v: f32[5,21,9,8] = log_softmax(%c) {axis=1} %y: bf16[5,21,9,8] = cast(%v) {to="bf16"} return %y })",
+    R"(graph g(%a: f32[3,16,7,11]) { %v: f32[3,16,7,11] = softmax(%a) {axis=1} return %v })",
+    R"(graph g(%a: f16[64,130]) { %v: f16[64,130] = softmax(%a) {axis=0} return %v })",
+    R"(graph g(%a: f32[2,3,40,6,5], %b: f32[40,1,5]) { %x: f32[2,3,40,6,5] = add(%a, %b) %v: f32[2,3,40,6,5] = softmax(%x) {axis=2} %r: f32[2,3,40,6,5] = mul(%v, %a) return %r })",
+    R"(graph g(%a: bf16[4,2,300], %s: bf16[4,1,300]) { %v: bf16[4,2,300] = log_softmax(%a) {axis=1} %m: bf16[4,2,300] = mul(%v, %s) return %m })",
+    R"(graph g(%a: f32[2,128,33]) { %v: f32[2,128,33] = log_softmax(%a) {axis=1} return %v })",
+};
+
 }  // namespace sylvite

@@ -61,6 +61,18 @@ TEST(CudaTranspose, ConvertsOnTheWay) {
             (std::vector<std::int64_t>{2, 72, 19, 24, 8}));
 }
 
+TEST(CudaTranspose, WorksOnSingleNumbers) {
+  for (const char* text : worked_transpose_texts) {
+    const Reading<CudaTransposeProblem> reading = read_cuda_transpose(norm_kernel(text));
+    EXPECT_EQ(reading.refusal, "") << text;
+    EXPECT_TRUE(reading.problem.work) << text;
+  }
+  const CudaTransposeProblem both = read_cuda_transpose(norm_kernel(worked_transpose_texts[0])).problem;
+  EXPECT_THAT((std::vector<std::int64_t>{both.batch, both.rows, both.columns, both.unit()}),
+              testing::ElementsAre(2, 64, 96, 8));
+  EXPECT_EQ(read_cuda_transpose(norm_kernel(worked_transpose_texts[1])).problem.bytes, 4);
+}
+
 TEST(CudaTranspose, VectorsFitBothSides) {
   const auto unit = [](const char* text) { return read_cuda_transpose(norm_kernel(text)).problem.unit(); };
   EXPECT_EQ(unit(transpose_texts[0]), 8);
@@ -82,6 +94,14 @@ TEST(CudaTranspose, RefusesWithAReason) {
   EXPECT_THAT(
       refusal("graph g(%a: f32[2,64,8,8]@c8) { %v: f32[2,64,8,8] = to_layout(%a) {block=0} return %v }"),
       HasSubstr("blocks"));
+  EXPECT_THAT(
+      refusal("graph g(%a: f32[64,64], %b: f32[64]) { %v: f32[64,64] = transpose(%a) {perm=[1,0]} %y: "
+              "f32[64,64] = add(%v, %b) return %y }"),
+      HasSubstr("more than a transpose"));
+  EXPECT_THAT(
+      refusal("graph g(%a: f32[64,64]) { %v: f32[64,64] = transpose(%a) {perm=[1,0]} %y: f32[64,64] = "
+              "add(%v, %a) return %y }"),
+      HasSubstr("single numbers"));
   EXPECT_THAT(refusal("graph g(%a: f64[64,64]) { %v: f64[64,64] = transpose(%a) {perm=[1,0]} return %v }"),
               HasSubstr("2 nor 4"));
   EXPECT_THAT(refusal("graph g(%a: f32[64,8]) { %v: f32[8,64] = transpose(%a) {perm=[1,0]} return %v }"),
@@ -90,7 +110,9 @@ TEST(CudaTranspose, RefusesWithAReason) {
 
 TEST(CudaTranspose, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
-  for (const char* text : transpose_texts) {
+  std::vector<const char*> texts(std::begin(transpose_texts), std::end(transpose_texts));
+  texts.insert(texts.end(), std::begin(worked_transpose_texts), std::end(worked_transpose_texts));
+  for (const char* text : texts) {
     const CudaTransposeProblem problem = read_cuda_transpose(norm_kernel(text)).problem;
     const CudaTemplate made = make_cuda_transpose(problem, cuda_transpose_choices(problem).front());
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
