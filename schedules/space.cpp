@@ -58,6 +58,7 @@ const std::vector<Space>& gpu_space_table() {
       cuda_attention_gradient_space,
       cuda_norm_space,
       cuda_image_norm_space,
+      cuda_softmax_columns_space,
       cuda_row_folds_space,
       gpu_rows_space,
       cuda_columns_space,
@@ -172,6 +173,7 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
                                  {KernelClass::reduction, &cuda_row_folds_space},
                                  {KernelClass::normalization, &cuda_norm_space},
                                  {KernelClass::normalization, &cuda_image_norm_space},
+                                 {KernelClass::normalization, &cuda_softmax_columns_space},
                                  {KernelClass::attention, &cuda_attention_space},
                                  {KernelClass::attention, &cuda_warps_attention_space},
                                  {KernelClass::attention, &cuda_attention_gradient_space}};

@@ -7,14 +7,17 @@ namespace sylvite {
 
 namespace {
 
-/// Norms of groups of channels, and of rows of which nothing but a template makes more than one thread, and that are too long
-/// for that.
+/// Norms of groups of channels, softmax along columns, and norms of rows of which nothing but a template makes more than one
+/// thread, and that are too long for that.
 bool has_norm_of_template(const Graph& graph, const Node& node) {
   if (node.op == Op::layer_norm && node.attributes.has("groups")) return true;
   constexpr std::int64_t least = 16, enough = 64;
   if (node.op != Op::softmax && node.op != Op::log_softmax && !has_trait(node.op, OpTrait::row_norm))
     return false;
   const Shape& shape = graph.type(node.outputs[0]).shape;
+  if (node.attributes.has("axis") &&
+      node.attributes.integer("axis") + 1 < static_cast<std::int64_t>(shape.size()))
+    return node.op == Op::softmax || node.op == Op::log_softmax;
   return !shape.empty() && shape.back().is_known() && shape.back().known() >= least &&
          shape.back().known() < enough;
 }

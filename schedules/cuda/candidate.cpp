@@ -43,6 +43,7 @@ constexpr TemplateRow templates[] = {
     {cuda_concat_form, cuda_concat_template},
     {cuda_norm_form, cuda_norm_template},
     {cuda_image_norm_form, cuda_image_norm_template},
+    {cuda_softmax_columns_form, cuda_softmax_columns_template},
     {cuda_row_folds_form, cuda_row_folds_template},
     {cuda_columns_form, cuda_columns_template},
     {cuda_pool_gradient_form, cuda_pool_gradient_template},

@@ -156,6 +156,14 @@ struct f16 {
 };
 typedef float f32;
 
+constexpr float LOWEST = -3.402823466e38f;
+/// exp(x) of a number that is not above 0.
+DEVICE float exp_up_to_zero(float x) {
+  float r;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
+  return r;
+}
+
 DEVICE float to_float(bf16 x) {
   return __uint_as_float((u32)x.bits << 16);
 }

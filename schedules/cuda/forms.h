@@ -26,6 +26,7 @@ inline constexpr const char* cuda_attention_gradient_form = "cuda_attention_grad
 inline constexpr const char* cuda_concat_form = "cuda_concat";
 inline constexpr const char* cuda_norm_form = "cuda_norm";
 inline constexpr const char* cuda_image_norm_form = "cuda_image_norm";
+inline constexpr const char* cuda_softmax_columns_form = "cuda_softmax_columns";
 inline constexpr const char* cuda_row_folds_form = "cuda_row_folds";
 inline constexpr const char* cuda_columns_form = "cuda_columns";
 inline constexpr const char* cuda_pool_gradient_form = "cuda_pool_gradient";
@@ -62,6 +63,7 @@ inline constexpr const char* cudnn_form = "cudnn";
 [[nodiscard]] CudaTemplate cuda_concat_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_image_norm_template(const Kernel& kernel, const Form& form);
+[[nodiscard]] CudaTemplate cuda_softmax_columns_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_row_folds_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_pool_gradient_template(const Kernel& kernel, const Form& form);

@@ -86,13 +86,6 @@ DEVICE void layer_norm(Row& x, int thread, float2* parts) {
   }
 }
 
-DEVICE float exp_up_to_zero(float x) {
-  float r;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x * 1.44269504f));
-  return r;
-}
-constexpr float LOWEST = -3.402823466e38f;
-
 /// The highest of a row, and the sum of exp(x - highest): every warp's are scaled to the row's. A row of -infinity
 /// has no numbers above LOWEST, and the sum 0; infinity or NaN make the sum NaN.
 struct Exponentials {

@@ -25,6 +25,7 @@ extern const std::string_view cuda_attention_gradient_hopper;  ///< by Hopper's
 extern const std::string_view cuda_rows;                       ///< rows in registers
 extern const std::string_view cuda_norm;                       ///< the row template's kernel
 extern const std::string_view cuda_image_norm;          ///< images that are normed by groups of channels
+extern const std::string_view cuda_softmax_columns;     ///< softmax along few rows of columns
 extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
 extern const std::string_view cuda_columns;             ///< the column template's kernel
 extern const std::string_view cuda_concat;              ///< the concat template's kernel

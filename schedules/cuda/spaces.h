@@ -23,6 +23,7 @@ extern const Space cuda_attention_gradient_space;
 extern const Space cuda_concat_space;
 extern const Space cuda_norm_space;
 extern const Space cuda_image_norm_space;
+extern const Space cuda_softmax_columns_space;
 extern const Space cuda_row_folds_space;
 extern const Space cuda_columns_space;
 extern const Space cuda_pool_gradient_space;

@@ -94,6 +94,18 @@ TEST_F(KeptTemplates, ReductionsAreNotAskedAbout) {
   EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("neg reduce_sum"));
 }
 
+/// Nothing but a template gives a column more than one thread that reads it three times.
+TEST_F(KeptTemplates, SoftmaxAlongColumnsIsAskedAbout) {
+  const auto groups = [&](std::int64_t axis) {
+    Graph of;
+    const ValueId turned = of.add(Op::neg, {of.add_input("x", f32({16, 128}))});
+    of.outputs = {of.add(Op::log_softmax, {turned}, {{"axis", axis}})};
+    return groups_of(of, without_templates_for({Op::neg}));
+  };
+  EXPECT_THAT(groups(0), ElementsAre("neg", "log_softmax"));
+  EXPECT_THAT(groups(1), ElementsAre("neg log_softmax"));
+}
+
 /// The template reads floats: a comparison must be computed inside with what chooses by it.
 TEST_F(KeptTemplates, EpiloguesMayFitOnlyWithWhatTheyRead) {
   LoweringOptions options;
