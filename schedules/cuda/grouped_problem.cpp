@@ -107,7 +107,7 @@ std::vector<const CudaOperand*> all_operands(const CudaGroupedProblem& problem) 
 /// Of one group, with channels that are half of what a step of the matmul template takes, and more than it joins. That
 /// template gains on more results: of 32 channels, 64 took 0.7 of this one's time, and 32 took 1.7.
 bool is_narrow(const CudaGroupedProblem& problem) {
-  constexpr std::int64_t least = 16, most = 32, most_outputs = 128, piece = 8;
+  constexpr std::int64_t least = 8, most = 32, most_outputs = 128, piece = 8;
   const std::int64_t channels = problem.windows.channels;
   return channels >= least && channels <= most && channels % piece == 0 && problem.outputs <= most_outputs &&
          (channels < most || problem.outputs <= most) && problem.outputs % piece == 0 &&

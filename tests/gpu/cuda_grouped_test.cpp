@@ -124,6 +124,20 @@ TEST_F(GpuCudaDepthwise, VolumesAgreeWithTheInterpreter) {
   check_grouped(frames, 6);
 }
 
+/// Half of a step of tensor cores: the rest is zeros in shared memory.
+TEST_F(GpuCudaGrouped, EightChannelsAgreeWithTheInterpreter) {
+  for (const char* epilogue : {"none", "scale", "residual"}) {
+    ConvSpec spec = groups(8, 1, 3, 1);
+    spec.epilogue = epilogue;
+    check_grouped(spec, 6);
+  }
+  for (const std::int64_t filters : {16, 24, 64}) {
+    ConvSpec spec = groups(8, 1, 5, 2);
+    spec.filters = filters;
+    check_grouped(spec, 6);
+  }
+}
+
 TEST_F(GpuCudaDepthwise, PoolingsAgreeWithTheInterpreter) {
   for (const char* text : pooling_texts) {
     const Kernel kernel = norm_kernel(text);

@@ -70,6 +70,12 @@ TEST(CudaGrouped, PoolingsAreWindowsToo) {
   }
 }
 
+TEST(CudaGrouped, TakesFewChannels) {
+  for (const std::int64_t channels : {8, 16, 24, 32})
+    EXPECT_EQ(read_cuda_grouped(conv_kernel(groups(channels, 1))).refusal, "") << channels;
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(4, 1))).refusal, HasSubstr("one group"));
+}
+
 TEST(CudaGrouped, RefusesWithAReason) {
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(64, 1))).refusal, HasSubstr("one group"));
   EXPECT_THAT(read_cuda_depthwise(conv_kernel(groups(64, 16))).refusal, HasSubstr("not depthwise"));
@@ -126,7 +132,7 @@ TEST(CudaGrouped, Compiles) {
   const CudaGroupedProblem narrow = read_cuda_grouped(conv_kernel(groups(24, 1))).problem;
   const CudaTemplate padded = make_cuda_grouped(narrow, cuda_grouped_choices(narrow, small_card()).front());
   EXPECT_GT(cuda::compile_cuda(padded.source).size(), 1000U);
-  for (const ConvSpec& spec : {volume(24, 1), volume(64, 4)}) {
+  for (const ConvSpec& spec : {volume(24, 1), volume(64, 4), groups(8, 1)}) {
     const CudaGroupedProblem frames = read_cuda_grouped(conv_kernel(spec)).problem;
     const CudaTemplate made = make_cuda_grouped(frames, cuda_grouped_choices(frames, small_card()).front());
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
