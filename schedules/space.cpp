@@ -6,6 +6,7 @@
 #include "lowering/plan/run_extents.h"
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/forms.h"
+#include "schedules/cuda/image_norm.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/spaces/spaces.h"
 
@@ -157,30 +158,33 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
   struct Row {
     KernelClass kind;
     const Space* space;
+    std::string (*refuse)(const Kernel&) = nullptr;  ///< what the space takes, but a plan should not have
   };
   // cuDNN's comes after gpu_tiles: default mode does not run it.
-  static constexpr Row rows[] = {{KernelClass::matmul, &cuda_matmul_space},
-                                 {KernelClass::matmul, &cublaslt_space},
-                                 {KernelClass::matmul, &cuda_warps_matmul_space},
-                                 {KernelClass::convolution, &cuda_conv_space},
-                                 {KernelClass::convolution, &cuda_depthwise_space},
-                                 {KernelClass::convolution, &cuda_grouped_space},
-                                 {KernelClass::convolution, &cuda_warps_conv_space},
-                                 {KernelClass::convolution, &cuda_filter_gradient_space},
-                                 {KernelClass::convolution, &cuda_depthwise_gradient_space},
-                                 {KernelClass::pooling, &cuda_pool_gradient_space},
-                                 {KernelClass::reduction, &cuda_columns_space},
-                                 {KernelClass::reduction, &cuda_row_folds_space},
-                                 {KernelClass::normalization, &cuda_norm_space},
-                                 {KernelClass::normalization, &cuda_image_norm_space},
-                                 {KernelClass::normalization, &cuda_softmax_columns_space},
-                                 {KernelClass::attention, &cuda_attention_space},
-                                 {KernelClass::attention, &cuda_warps_attention_space},
-                                 {KernelClass::attention, &cuda_attention_gradient_space}};
+  static constexpr Row rows[] = {
+      {KernelClass::matmul, &cuda_matmul_space},
+      {KernelClass::matmul, &cublaslt_space},
+      {KernelClass::matmul, &cuda_warps_matmul_space},
+      {KernelClass::convolution, &cuda_conv_space},
+      {KernelClass::convolution, &cuda_depthwise_space},
+      {KernelClass::convolution, &cuda_grouped_space},
+      {KernelClass::convolution, &cuda_warps_conv_space},
+      {KernelClass::convolution, &cuda_filter_gradient_space},
+      {KernelClass::convolution, &cuda_depthwise_gradient_space},
+      {KernelClass::pooling, &cuda_pool_gradient_space},
+      {KernelClass::reduction, &cuda_columns_space},
+      {KernelClass::reduction, &cuda_row_folds_space},
+      {KernelClass::normalization, &cuda_norm_space},
+      {KernelClass::normalization, &cuda_image_norm_space, refuse_large_image_norm},
+      {KernelClass::normalization, &cuda_softmax_columns_space},
+      {KernelClass::attention, &cuda_attention_space},
+      {KernelClass::attention, &cuda_warps_attention_space},
+      {KernelClass::attention, &cuda_attention_gradient_space}};
   std::string refusal;
-  for (const auto& [kind, space] : rows) {
+  for (const auto& [kind, space, refuse] : rows) {
     if (kind != kernel.kind) continue;
     std::string own = space->bind(kernel, machine).refusal;
+    if (own.empty() && refuse != nullptr) own = refuse(kernel);
     if (own.empty()) return "";
     if (refusal.empty()) refusal = std::move(own);
   }

@@ -103,6 +103,19 @@ std::string functions_text(const CudaImageNormProblem& problem) {
              call_text(problem.epilogue, "epilogue", "x[j]"));
 }
 
+/// Large images of which no cluster holds one: their threads wait for sums while nothing moves, and read twice all the same. Sums
+/// of them and work with these, a kernel each, keep all of the card moving. Not of f32, where sums of squares alone would cost
+/// digits that a mean far from zero leaves.
+bool is_better_in_two(const CudaImageNormProblem& problem) {
+  constexpr std::int64_t least_bytes = 16 << 20;
+  const std::int64_t bytes =
+      problem.images * problem.pixels * problem.channels * static_cast<std::int64_t>(dtype_size(problem.x));
+  return problem.x != DType::f32 && bytes >= least_bytes &&
+         std::ranges::none_of(cuda_image_norm_choices(problem), [&](const CudaImageNormChoice& choice) {
+           return std::int64_t{choice.held} * choice.cluster * choice.deep >= problem.pixels;
+         });
+}
+
 /// How far a choice is from the best guess.
 double penalty_of(const CudaImageNormProblem& problem, const CudaImageNormChoice& choice) {
   constexpr double multiprocessors = 132, line_bytes = 128, well_held = 8, well_filled = 128;
@@ -146,6 +159,12 @@ Reading<CudaImageNormProblem> read_cuda_image_norm(const Kernel& kernel) {
     return {problem, "its channels are odd"};
   if (cuda_image_norm_choices(problem).empty()) return {problem, "no whole groups of channels fit a block"};
   return {problem, ""};
+}
+
+std::string refuse_large_image_norm(const Kernel& kernel) {
+  const Reading<CudaImageNormProblem> reading = read_cuda_image_norm(kernel);
+  return reading.refusal.empty() && is_better_in_two(reading.problem) ? "its images are better folded ahead"
+                                                                      : reading.refusal;
 }
 
 std::string CudaImageNormChoice::to_string() const {

@@ -25,6 +25,10 @@ struct CudaImageNormProblem {
 };
 [[nodiscard]] Reading<CudaImageNormProblem> read_cuda_image_norm(const Kernel& kernel);
 
+/// Why such a kernel should not be formed, though the template may take it where it is: large images are better folded by a
+/// kernel of their own; empty: it should.
+[[nodiscard]] std::string refuse_large_image_norm(const Kernel& kernel);
+
 /// The numbers that may vary.
 struct CudaImageNormChoice {
   int lanes = 8;    ///< threads side by side, of neighbouring channels

@@ -1,5 +1,6 @@
 #include "schedules/cuda/image_norm.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,6 +53,21 @@ TEST(CudaImageNorm, RefusesWithAReason) {
   EXPECT_THAT(refusal("graph g(%a: bf16[2,65536,2,2]@c65536) { %v: bf16[2,65536,2,2]@c65536 = layer_norm(%a) "
                       "{axis=1, groups=1} return %v }"),
               HasSubstr("fit a block"));
+}
+
+/// A cluster holds 12,288 pixels of 32 channels in 16 bits.
+TEST(CudaImageNorm, LargeImagesThatNoClusterHoldsAreFoldedAhead) {
+  const auto refusal = [](std::int64_t images, const char* type, std::int64_t size) {
+    const std::string shape = fmt::format("{}[{},32,{},{}]@c32", type, images, size, size);
+    const Kernel kernel = norm_kernel(fmt::format(
+        "graph g(%a: {0}) {{ %v: {0} = layer_norm(%a) {{axis=1, groups=32}} return %v }}", shape));
+    EXPECT_EQ(read_cuda_image_norm(kernel).refusal, "") << "one that is there runs";
+    return refuse_product_templates(kernel, fixed_machine("h200"));
+  };
+  EXPECT_NE(refusal(32, "bf16", 128), "");
+  EXPECT_EQ(refusal(32, "bf16", 96), "") << "a cluster holds one";
+  EXPECT_EQ(refusal(8, "bf16", 128), "") << "the caches hold all";
+  EXPECT_EQ(refusal(32, "f32", 128), "") << "sums of squares would cost digits";
 }
 
 TEST(CudaImageNorm, BlocksTakeWholeGroups) {
