@@ -1,6 +1,8 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "frontend/graph/interpreter.h"
+#include "lowering/plan/fusion.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "tests/lowering/sample_graphs.h"
@@ -86,6 +88,30 @@ TEST(GatherFusion, AFoldReadsMemory) {
   const ValueId taken = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
   graph.outputs = {graph.add(Op::reduce_sum, {taken}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{0}}})};
   EXPECT_EQ(launches_of(graph, on_a_gpu()), 2U);
+}
+
+/// The groups of a resize to `size` by `size` pixels of an image with its channels innermost, which is turned to planes.
+std::vector<std::size_t> sizes_of_groups(std::int64_t channels, std::int64_t size) {
+  Graph graph;
+  TensorType type = f32({1, channels, size / 2, size / 2});
+  type.layout.channel_block = static_cast<int>(channels);
+  const ValueId large = resized(graph, graph.add_input("x", type));
+  for (const Node& node : graph.nodes()) {
+    TensorType& made = graph.value(node.outputs[0]).type;
+    if (made.rank() == 4) made.layout.channel_block = static_cast<int>(channels);
+  }
+  graph.outputs = {graph.add(Op::to_layout, {large}, {{"block", std::int64_t{0}}})};
+  std::vector<std::size_t> sizes;
+  for (const Group& group : group_nodes(graph, no_joins(graph), on_a_gpu()))
+    sizes.push_back(group.nodes.size());
+  return sizes;
+}
+
+/// Along the lines of planes each thread would read single channels.
+TEST(GatherFusion, StaysOutOfChangesOfLargeImagesLayouts) {
+  EXPECT_THAT(sizes_of_groups(16, 256), testing::ElementsAre(10, 1));
+  EXPECT_THAT(sizes_of_groups(16, 64), testing::ElementsAre(11)) << "what is small is in the caches";
+  EXPECT_THAT(sizes_of_groups(8, 512), testing::ElementsAre(11)) << "so are few channels";
 }
 
 /// What trees do: a number says where to look, and what is there where to look next.
