@@ -53,13 +53,13 @@ def _of_lists(name: str) -> Callable[..., Any] | None:
 
 def _foreach_decompositions() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {}
-    for packet_name in dir(aten):
-        if not packet_name.startswith("_foreach_") or packet_name.endswith("_"):
+    for full_name in torch._C._dispatch_get_all_op_names():  # dir(aten) has only what was asked for before
+        name, _, overload = full_name.removeprefix("aten::").partition(".")
+        if not full_name.startswith("aten::_foreach_") or name.endswith("_") or overload.endswith("out"):
             continue
-        function = _of_lists(packet_name.removeprefix("_foreach_"))
-        packet = getattr(aten, packet_name)
+        function = _of_lists(name.removeprefix("_foreach_"))
         if function is not None:
-            found.update({getattr(packet, overload): function for overload in packet.overloads() if not overload.endswith("out")})
+            found[getattr(getattr(aten, name), overload or "default")] = function
     return found
 
 

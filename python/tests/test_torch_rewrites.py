@@ -92,6 +92,18 @@ class Decompositions(Whole):
 
         self.check(step, torch.randn(5), torch.randn(2, 3))
 
+    def test_lists_that_are_written(self):
+        """Torch's namespace of operations names those alone that somebody has asked for."""
+        def written(x, y):
+            sums = [x * 2, y * 2]
+            torch._foreach_zero_(sums)
+            torch._foreach_add_(sums, [x, y])
+            kept = [torch.empty_like(x), torch.empty_like(y)]
+            torch._foreach_copy_(kept, sums)
+            return kept
+
+        self.check(written, torch.randn(5), torch.randn(2, 3))
+
     def test_steps_of_optimisers(self):
         for kind in (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.RMSprop):
             torch._dynamo.reset()
