@@ -52,6 +52,7 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
+from .torch_runs import run_by_torch
 from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_nothing, with_sizes, without_sizes
@@ -234,6 +235,15 @@ def run_boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
     return make_boxed_func(module.forward)
 
 
+def show_inputs(module: torch.fx.GraphModule, kind: str) -> Callable[[list[Any]], Any]:
+    """The function of a graph of views of inputs and of sizes alone. AOTAutograd makes results that show inputs again where nothing has gradients."""
+    if kind == "inference":
+        for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
+            node.replace_all_uses_with(node.args[0])
+            module.graph.erase_node(node)
+    return run_by_torch(torch.fx.GraphModule(module, module.graph))  # not torch's own class, whose function takes a detour at each call
+
+
 class Failure:
     """What happens where a graph cannot be compiled: torch runs it, with one warning, or an error with fullgraph_strict."""
 
@@ -335,7 +345,7 @@ def _compile(
         name, op, reason = record.refused[0]
         failed(f"%{name} = {op}: {reason}")
     if text is not None and not text.writes and not text.makes_values:
-        return run_boxed(module), None  # views of inputs and sizes alone
+        return show_inputs(module, kind), None
     if text is not None:
         return _one_program(text, device, kind, options, with_strides(run_boxed(module), strides)), text
 
@@ -387,7 +397,7 @@ def graph_compiler(options: Options, kind: str) -> Callable[..., Any]:
             keep_saved()
             drop_asserts(module)
         if _is_trivial(module):
-            return keep(run_boxed(module), None)
+            return keep(show_inputs(module, kind), None)
         strides = take_strides(module, inputs) if kind == "backward" else {}
         if kind != "backward":
             mark_remade(module)

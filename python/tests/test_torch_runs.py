@@ -74,6 +74,35 @@ class OperationsThatWrite(Whole):
         self.check_writes(several, *torch.randn(3, 3))
 
 
+class InputsShown(Whole):
+    """A graph that makes no values: results show inputs."""
+
+    def test_detached(self):
+        def shown(x, y):
+            return x.detach(), y[1:].detach(), x.detach().t()
+
+        for function in (shown, self.compiled(shown)):
+            x, y = torch.randn(4, 5, requires_grad=True), torch.randn(3)
+            for _ in range(2):
+                results = function(x, y)
+            self.assert_same(list(results), list(shown(x, y)))
+            self.assertEqual([each.requires_grad for each in results], [False] * 3)
+            self.assertIsNot(results[0], x)
+            before = x._version
+            results[0].add_(1)
+            results[1].mul_(2)
+            self.assertEqual(x._version, before + 1)
+            self.assert_same(list(results), list(shown(x, y)))
+            self.assertTrue(x.requires_grad)
+
+    def test_no_module_is_called(self):
+        """Torch's lazy modules would be called by way of themselves."""
+        compiled = self.compiled(lambda x: (x.detach(), x.t()))
+        compiled(torch.randn(2, 3))
+        with mock.patch.object(torch.fx.GraphModule, "__call__", side_effect=AssertionError("a module is called")):
+            compiled(torch.randn(2, 3))
+
+
 class LoopsByData(Whole):
     def test_no_trip_copies(self):
         def none(x):
