@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of torch_use_programs.py through torch.compile, beside eager, float64 and Inductor's default.
+"""Programs of torch_use_programs.py and torch_kind_programs.py through torch.compile, beside eager, float64 and Inductor's default.
 
 usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
 
@@ -134,7 +134,7 @@ def times_of(ways, turns):
 def child(name, turns, threads, backends):
     warnings.filterwarnings("ignore")
     import torch
-    from torch_use_programs import PROGRAMS
+    from torch_kind_programs import PROGRAMS
     torch.set_num_threads(threads)
     build = PROGRAMS[name]
     torch.manual_seed(0)
@@ -161,7 +161,7 @@ def main():
     if options.child:
         child(options.child, options.turns, options.threads, options.backends.split(","))
         return
-    from torch_use_programs import PROGRAMS
+    from torch_kind_programs import PROGRAMS
     ratios = {"inference": [], "training": []}
     for name in options.only.split(",") if options.only else PROGRAMS:
         with tempfile.TemporaryDirectory() as cache:
