@@ -96,35 +96,49 @@ double step_filter_cycles(const ConvProblem& problem, const Machine& machine, co
   return stay ? 0 : wait_for_l2(machine, register_tile(problem, tiling));
 }
 
+/// Lines of tiles that are computed in all: a task of fewer lines than others has no more than it rounds up to.
+std::int64_t computed_lines(const Tiling& tiling) {
+  const std::int64_t whole = tiling.down / tiling.tile_lines * ceil_div(tiling.tile_lines, tiling.lines);
+  return whole + ceil_div(tiling.down % tiling.tile_lines, tiling.lines);
+}
+
 double product_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
-  const std::int64_t groups = ceil_div(tiling.down, tiling.tile_lines);
-  const auto tiles = static_cast<double>(problem.batch * ceil_div(tiling.across, tiling.columns) * groups *
-                                         ceil_div(tiling.tile_lines, tiling.lines));
+  const auto tiles =
+      static_cast<double>(problem.batch * ceil_div(tiling.across, tiling.columns) * computed_lines(tiling));
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.channels);
   return tiling.places() * (tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
                             tiles * block_tiles * steps * step_filter_cycles(problem, machine, tiling));
 }
 
-/// The filters come from memory once, and from the L3 for every further group of lines.
-double filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
-  const double bytes =
-      4 * tiling.places() * static_cast<double>(problem.channels * problem.out_blocks() * problem.block);
-  const auto groups = static_cast<double>(problem.batch * ceil_div(tiling.down, tiling.tile_lines));
-  const bool stays = bytes < 0.5 * static_cast<double>(machine.l2_bytes);
-  return bytes / memory_bytes_per_cycle + (stays ? 0.0 : (groups - 1) * bytes / l3_bytes_per_cycle);
+/// Groups of lines of all images, the last of each as part of one.
+double line_groups(const ConvProblem& problem, const Tiling& tiling) {
+  const double groups = static_cast<double>(tiling.down) / static_cast<double>(tiling.tile_lines);
+  return static_cast<double>(problem.batch) * std::max(1.0, groups);
 }
 
-/// Transformed inputs and products of a task that the L2 does not hold go to the L3 and back.
+/// Products, while filters come from memory once, and from the L3 for every further group of lines: half of that is not hidden.
+double filtered_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  const double products = product_cycles(problem, machine, tiling);
+  const double bytes =
+      4 * tiling.places() * static_cast<double>(problem.channels * problem.out_blocks() * problem.block);
+  const bool stays = bytes < 0.5 * static_cast<double>(machine.l2_bytes);
+  const double again = stays ? 0.0 : (line_groups(problem, tiling) - 1) * bytes / l3_bytes_per_cycle;
+  return std::max(products, bytes / memory_bytes_per_cycle + again) + 0.5 * std::min(products, again);
+}
+
+/// Transformed inputs of a task that the L2 does not hold go to the L3, and come back for each group of blocks. It keeps a quarter
+/// of its size of them and of products beside all that passes through, and less and less of what is more.
 double spill_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+  constexpr double bytes_per_cycle = 10;  // back and forth, measured with 16 to 512 channels
   const auto tiles = static_cast<double>(tiling.across * tiling.tile_lines);
   const double input =
       4 * tiling.places() * tiles * static_cast<double>(problem.source_blocks() * problem.source_block);
   const double products = 4 * tiling.places() * tiles * static_cast<double>(tiling.blocks * problem.block);
-  const auto tasks = static_cast<double>(problem.batch * ceil_div(tiling.down, tiling.tile_lines));
-  const double spilled = std::max(0.0, input + products - 0.75 * static_cast<double>(machine.l2_bytes));
+  const auto l2_bytes = static_cast<double>(machine.l2_bytes);
+  const double share = std::clamp((input + products) / l2_bytes - 0.25, 0.0, 1.0);
   const auto readings = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
-  return tasks * std::min(spilled, input) * (1 + 0.25 * readings) / l3_bytes_per_cycle;
+  return line_groups(problem, tiling) * share * input * (1 + readings) / bytes_per_cycle;
 }
 
 double task_count(const ConvProblem& problem, const Tiling& tiling) {
@@ -137,9 +151,8 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
   Tiling tiling = tiling_of(problem, point);
   tiling.columns = point.columns;  // kernels of open images compute them all, though an image has fewer
   tiling.lines = point.lines;
-  double cycles =
-      std::max(product_cycles(problem, machine, tiling), filter_cycles(problem, machine, tiling)) +
-      transform_cycles(problem, machine, tiling) + spill_cycles(problem, machine, tiling);
+  double cycles = filtered_cycles(problem, machine, tiling) + transform_cycles(problem, machine, tiling) +
+                  spill_cycles(problem, machine, tiling);
   if (point.copy_source != 0)
     cycles += 4.0 * static_cast<double>(problem.channels * problem.height * problem.width) / 4;
   else if (!problem.x_is_blocked || problem.x_is_computed)

@@ -144,6 +144,21 @@ TEST(ConvWinograd, EightLanes) {
   }
 }
 
+/// Transformed lines that the L2 does not hold are read from behind it; filters that it does not, once for each group of lines.
+TEST(ConvWinograd, GroupsLinesByWhatTheL2Holds) {
+  Machine machine = test_machine(1);
+  machine.l2_bytes = 2 << 20;
+  const auto lines_of = [&](std::int64_t channels, std::int64_t height, std::int64_t width) {
+    const Kernel kernel =
+        winograd_kernel({.x = {1, channels, height, width}, .out_channels = channels, .bias = false});
+    const BoundSpace space = bound(space_named("conv_winograd"), kernel, machine);
+    return named_values(space, space.heuristic).at("tile_lines");
+  };
+  EXPECT_LE(lines_of(32, 84, 96), 4);
+  EXPECT_GE(lines_of(128, 28, 28), 4);
+  EXPECT_GE(lines_of(512, 28, 28), 2);
+}
+
 TEST(ConvWinograd, RefusesWithAReason) {
   const Space& space = space_named("conv_winograd");
   const auto reason = [&](const WinogradCase& c) {
