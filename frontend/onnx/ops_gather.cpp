@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 /// ONNX has no result for an index beyond its axis, such as a position in a table of fewer rows. Indices that
-/// are known only when the model runs are clamped, in kernels and host steps alike. Indices are by turns of these extents.
+/// are known only when the model runs are clamped, in kernels and host steps alike. Indices are by turns of these extents. REQUIRES one at least.
 void check_known_indices(ImportContext& c, const Dims& extents) {
   if (c.is_running() || !c.input(1).is_constant()) return;
   std::size_t turn = 0;
@@ -42,7 +42,7 @@ void gather_nd(ImportContext& c) {
   const Sym x = c.input(0), indices = c.input(1);
   const std::int64_t batch_dims = c.integer("batch_dims", 0);
   const std::int64_t numbers = indices.rank() > 0 ? indices.dims().back() : 0;
-  if (batch_dims >= 0 && batch_dims + numbers <= x.rank()) {
+  if (numbers > 0 && batch_dims >= 0 && batch_dims <= x.rank() - numbers) {
     const Dims dims = x.dims();
     check_known_indices(c, Dims(dims.begin() + batch_dims, dims.begin() + batch_dims + numbers));
   }

@@ -391,6 +391,15 @@ TEST(OnnxImporterTest, RefusesKnownIndicesBeyondATableOfSeveralDims) {
   }
 }
 
+TEST(OnnxImporterTest, RefusesOneNumberAsIndicesOfSeveralDims) {
+  onnx::ModelProto model = one_node(18, "GatherND", {3, 2});
+  onnx::GraphProto& graph = *model.mutable_graph();
+  graph.mutable_node(0)->add_input("place");
+  add_integers(graph, "place", {1});
+  graph.mutable_initializer(0)->clear_dims();
+  EXPECT_THROW((void)import_model(model), ModelError);
+}
+
 TEST(OnnxImporterTest, InlinesFunctionsWithTheirAttributes) {
   onnx::ModelProto model = one_node(18, "Scaled", {2});
   model.mutable_graph()->mutable_node(0)->set_domain("local");
