@@ -292,8 +292,7 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
   operands.reserve(problem.prologue_operands.size());
   for (const CudaOperand& operand : problem.prologue_operands) operands.push_back(&operand);
   for (const CudaColumnFold& fold : problem.folds) {
-    if (!launch.pointers.empty()) further.push_back(fold.out);
-    launch.pointers.push_back(problem.first_out_argument + static_cast<int>(launch.pointers.size()));
+    if (&fold != &problem.folds.front()) further.push_back(fold.out);
     for (const CudaOperand& operand : fold.epilogue_operands) operands.push_back(&operand);
   }
   const std::vector<CudaExtent> extents = extents_of(problem);
@@ -304,8 +303,7 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.first_out_argument, operands, extents, further.size());
   return result;
 }
 

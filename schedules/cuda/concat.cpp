@@ -234,9 +234,7 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
       static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.items} * choice.threads));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.out_argument, operands, extents);
   return result;
 }
 

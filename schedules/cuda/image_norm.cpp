@@ -213,18 +213,15 @@ CudaTemplate make_cuda_image_norm(const CudaImageNormProblem& problem, const Cud
       problem.channels, strips, problem.members, vector_of(problem), choice.lanes, choice.deep, choice.held,
       choice.cluster, holds_all, static_cast<float>(problem.epsilon), dtype_name(problem.x),
       dtype_name(problem.out));
-  std::vector<const CudaOperand*> operands;
-  for (const std::vector<CudaOperand>* some : {&problem.prologue_operands, &problem.epilogue_operands})
-    for (const CudaOperand& operand : *some) operands.push_back(&operand);
+  const std::vector<const CudaOperand*> operands =
+      operands_in({&problem.prologue_operands, &problem.epilogue_operands});
   result.source.text += arguments_text(operands, extents) + functions_text(problem);
   result.source.text += embedded::cuda_image_norm;
   launch.shape.grid[0] = static_cast<unsigned>(problem.images * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.out_argument, operands, extents);
   return result;
 }
 

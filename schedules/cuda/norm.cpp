@@ -66,10 +66,7 @@ bool has_fixed_rows(const Kernel& kernel, ValueId value) {
 
 /// Everything that is read, in the order of the arguments.
 std::vector<const CudaOperand*> all_operands(const CudaNormProblem& problem) {
-  std::vector<const CudaOperand*> all;
-  all.reserve(problem.prologue_operands.size() + problem.epilogue_operands.size() + 2);
-  for (const CudaOperand& operand : problem.prologue_operands) all.push_back(&operand);
-  for (const CudaOperand& operand : problem.epilogue_operands) all.push_back(&operand);
+  std::vector<const CudaOperand*> all = operands_in({&problem.prologue_operands, &problem.epilogue_operands});
   for (const CudaOperand* operand : {&problem.scale, &problem.shift})
     if (operand->of.input >= 0) all.push_back(operand);
   return all;
@@ -235,9 +232,7 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.out_argument, operands, extents);
   return result;
 }
 

@@ -187,4 +187,18 @@ std::string arguments_text(const std::vector<const CudaOperand*>& read,
   return extents.empty() ? text : text + extents_text(extents);
 }
 
+void pass_arguments(LaunchSpec& launch, int out, const std::vector<const CudaOperand*>& read,
+                    const std::vector<CudaExtent>& extents, std::size_t further) {
+  for (std::size_t i = 0; i <= further; ++i) launch.pointers.push_back(out + static_cast<int>(i));
+  for (const CudaOperand* operand : read) launch.pointers.push_back(operand->of.input);
+  launch.numbers = extent_numbers(extents);
+}
+
+std::vector<const CudaOperand*> operands_in(std::initializer_list<const std::vector<CudaOperand>*> lists) {
+  std::vector<const CudaOperand*> all;
+  for (const std::vector<CudaOperand>* list : lists)
+    for (const CudaOperand& operand : *list) all.push_back(&operand);
+  return all;
+}
+
 }  // namespace sylvite

@@ -1,11 +1,14 @@
 #pragma once
 // What templates over rows and columns read, and the C text of their loads.
 
+#include <cstddef>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
 #include "lowering/algorithms/pointwise_text.h"
 #include "schedules/cuda/extents.h"
+#include "schedules/cuda/launch_spec.h"
 
 namespace sylvite {
 
@@ -77,5 +80,11 @@ void rename_counts(const std::string& function, PointwiseText& text);
 [[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read,
                                          const std::vector<CudaExtent>& extents = {},
                                          const std::vector<DType>& further = {});
+/// What the members are: out is the kernel's argument `out`, and `further` results are those behind it.
+void pass_arguments(LaunchSpec& launch, int out, const std::vector<const CudaOperand*>& read,
+                    const std::vector<CudaExtent>& extents, std::size_t further = 0);
+/// The operands of these lists, in order; the lists must outlive the result.
+[[nodiscard]] std::vector<const CudaOperand*> operands_in(
+    std::initializer_list<const std::vector<CudaOperand>*> lists);
 
 }  // namespace sylvite

@@ -206,9 +206,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\ntypedef {} Out;\n",
       problem.columns, choice.threads, choice.rows, vector, problem.folds.size(), choice.streams,
       dtype_name(problem.out));
-  std::vector<const CudaOperand*> operands;
-  operands.reserve(problem.operands.size());
-  for (const CudaOperand& operand : problem.operands) operands.push_back(&operand);
+  const std::vector<const CudaOperand*> operands = operands_in({&problem.operands});
   std::vector<DType> further;
   further.reserve(problem.numbers.size());
   for (const CudaRowFoldsProblem::Number& number : problem.numbers) further.push_back(number.out);
@@ -218,10 +216,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
-  for (std::size_t i = 0; i <= further.size(); ++i)
-    launch.pointers.push_back(problem.out_argument + static_cast<int>(i));
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.out_argument, operands, extents, further.size());
   return result;
 }
 

@@ -67,13 +67,6 @@ std::string functions_text(const CudaSoftmaxColumnsProblem& problem, int vector)
              call_text(problem.epilogue, "epilogue", "x[j]"));
 }
 
-std::vector<const CudaOperand*> all_operands(const CudaSoftmaxColumnsProblem& problem) {
-  std::vector<const CudaOperand*> all;
-  for (const std::vector<CudaOperand>* some : {&problem.prologue_operands, &problem.epilogue_operands})
-    for (const CudaOperand& operand : *some) all.push_back(&operand);
-  return all;
-}
-
 }  // namespace
 
 Reading<CudaSoftmaxColumnsProblem> read_cuda_softmax_columns(const Kernel& kernel) {
@@ -131,7 +124,8 @@ CudaTemplate make_cuda_softmax_columns(const CudaSoftmaxColumnsProblem& problem,
       fmt::format("{}softmax_columns_{}", problem.is_logarithm ? "log_" : "", dtype_name(problem.out)),
       problem.is_open, {problem.batches, problem.rows, problem.columns});
   const std::vector<CudaExtent> extents = extents_of(problem);
-  const std::vector<const CudaOperand*> operands = all_operands(problem);
+  const std::vector<const CudaOperand*> operands =
+      operands_in({&problem.prologue_operands, &problem.epilogue_operands});
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
@@ -145,9 +139,7 @@ CudaTemplate make_cuda_softmax_columns(const CudaSoftmaxColumnsProblem& problem,
       static_cast<unsigned>(ceil_div<std::int64_t>(threads_of(problem, choice.vector), choice.threads));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out_argument};
-  for (const CudaOperand* operand : operands) launch.pointers.push_back(operand->of.input);
-  launch.numbers = extent_numbers(extents);
+  pass_arguments(launch, problem.out_argument, operands, extents);
   return result;
 }
 
