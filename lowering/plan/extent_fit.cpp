@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "lowering/plan/term_pair.h"
 
 namespace sylvite {
 namespace {
@@ -105,13 +106,13 @@ ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Di
     for (std::size_t j = 0; j < points.size(); ++j) points_[j].push_back(points[j][i] / symbols[i].multiple);
   }
   products_ = solve(terms_of_degree(1));
-  if (!is_determined()) {
+  if (!are_products_told()) {
     drop_followers();
-    if (followers_.empty()) return;
-    products_ = solve(terms_of_degree(1));
-    if (!is_determined()) return;
+    if (!followers_.empty()) products_ = solve(terms_of_degree(1));
   }
   squares_ = solve(terms_of_degree(2));
+  if (squares_.rows.empty()) list_sparse_terms();
+  if (!is_determined()) return;
   sizes_.resize(points.size());
   for (std::size_t j = 0; j < points.size(); ++j)
     for (std::size_t i = 0; i < symbols.size(); ++i) sizes_[j][symbols[i].name] = points[j][i];
@@ -129,7 +130,7 @@ std::optional<Extent> ExtentFit::told_by(const Powers& terms, const std::vector<
     bool is_equal = true;
     for (std::size_t point = 0; point < points_.size(); ++point)
       is_equal = is_equal && term_at(term, point) == values[point];
-    if (is_equal) return sum({{term}, {}, {}}, {1});
+    if (is_equal) return product(term, 1);
   }
   return std::nullopt;
 }
@@ -234,6 +235,7 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
   std::optional<Extent> found = line_along_follower(values);
   if (!found) found = fit(products_, values);
   if (!found) found = fit(squares_, values);
+  if (!found) found = sparse_sum(values);
   if (!found && factors_.size() > symbols_.size()) found = product_of(values, one(), 0, factors_of_product);
   return found;
 }
@@ -322,19 +324,49 @@ std::optional<Extent> ExtentFit::fit(const Basis& basis, const std::vector<std::
     }
     if (total != values[point]) return std::nullopt;
   }
-  return sum(basis, coefficients);
+  Extent total;
+  for (std::size_t j = 0; j < coefficients.size(); ++j)
+    if (coefficients[j] != 0) total += product(basis.terms[j], coefficients[j]);
+  return total;
 }
 
-Extent ExtentFit::sum(const Basis& basis, const std::vector<std::int64_t>& coefficients) const {
+Extent ExtentFit::product(const std::vector<int>& powers, std::int64_t coefficient) const {
+  Extent product(coefficient);
+  for (std::size_t i = 0; i < symbols_.size(); ++i)
+    for (int power = 0; power < powers[i]; ++power) product *= over_multiple(symbols_[i]);
+  return product;
+}
+
+void ExtentFit::list_sparse_terms() {
+  constexpr std::size_t least_points = 4;  // two coefficients, and which two
+  if (points_.size() < least_points + confirming_) return;
+  sparse_ = terms_of_degree(2);
+  if (sparse_.empty()) sparse_ = terms_of_degree(1);
+  std::erase_if(sparse_, [&](const std::vector<int>& term) {
+    std::vector<std::int64_t> values;
+    for (std::size_t point = 0; point < points_.size(); ++point)
+      if (const std::optional<std::int64_t> value = term_at(term, point)) values.push_back(*value);
+    const bool is_too_large = values.size() < points_.size();
+    if (!is_too_large) sparse_values_.push_back(std::move(values));
+    return is_too_large;
+  });
+}
+
+std::optional<Extent> ExtentFit::sparse_sum(const std::vector<std::int64_t>& values) const {
+  const std::optional<std::vector<ScaledTerm>> found = only_sum_of_two(sparse_values_, values);
+  if (!found || (found->size() == 2 && is_any_function(sparse_[(*found)[0].term], sparse_[(*found)[1].term])))
+    return std::nullopt;
   Extent total;
-  for (std::size_t j = 0; j < coefficients.size(); ++j) {
-    if (coefficients[j] == 0) continue;
-    Extent product(coefficients[j]);
-    for (std::size_t i = 0; i < symbols_.size(); ++i)
-      for (int power = 0; power < basis.terms[j][i]; ++power) product *= over_multiple(symbols_[i]);
-    total += product;
-  }
+  for (const ScaledTerm& each : *found) total += product(sparse_[each.term], each.coefficient);
   return total;
+}
+
+/// Do they differ in one symbol alone, of which the points have two values? Every function of it is a line through these.
+bool ExtentFit::is_any_function(const std::vector<int>& one, const std::vector<int>& other) const {
+  std::vector<std::size_t> different;
+  for (std::size_t i = 0; i < one.size(); ++i)
+    if (one[i] != other[i]) different.push_back(i);
+  return different.size() == 1 && degrees_[different[0]] == 1;
 }
 
 bool hold_at(const std::vector<ExtentFit::Follower>& followers, const SymbolValues& sizes) {

@@ -35,14 +35,17 @@ class ExtentFit {
   };
   /// None where the points say what every product of sizes is without them.
   [[nodiscard]] const std::vector<Follower>& followers() const { return followers_; }
-  /// Do the points say what every product of sizes is, with those to spare that confirm it? If not, nothing is found.
-  [[nodiscard]] bool is_determined() const { return !products_.rows.empty(); }
+  /// Do the points say what every product of sizes is, with those to spare that confirm it? If not, sums of at most two products
+  /// are found, where there are points enough for these.
+  [[nodiscard]] bool are_products_told() const { return !products_.rows.empty(); }
+  /// Are there points enough to find anything?
+  [[nodiscard]] bool is_determined() const { return are_products_told() || !sparse_.empty(); }
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
   void suggest(const Extent& expression);
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
-  /// degree one in each symbol, else two where there are points enough; or what was suggested, or a multiple of products of
-  /// that and of symbols, and a number, which one of the factors may multiply. nullopt where there is none. The same
-  /// answer for the same values at once.
+  /// degree one in each symbol, else two where there are points enough; where there are not, the only one of two terms; or
+  /// what was suggested, or a multiple of products of that and of symbols, and a number, which one of the factors may
+  /// multiply. nullopt where there is none. The same answer for the same values at once.
   [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
   /// The same of several numbers: `at_points` has all of them at each point. nullopt where one has none.
   [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
@@ -61,7 +64,10 @@ class ExtentFit {
   [[nodiscard]] std::optional<std::int64_t> term_at(const std::vector<int>& powers, std::size_t point) const;
   [[nodiscard]] Basis solve(Powers terms) const;
   [[nodiscard]] std::optional<Extent> fit(const Basis& basis, const std::vector<std::int64_t>& values) const;
-  [[nodiscard]] Extent sum(const Basis& basis, const std::vector<std::int64_t>& coefficients) const;
+  [[nodiscard]] Extent product(const std::vector<int>& powers, std::int64_t coefficient) const;
+  void list_sparse_terms();
+  [[nodiscard]] std::optional<Extent> sparse_sum(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] bool is_any_function(const std::vector<int>& one, const std::vector<int>& other) const;
   /// An expression, and what it is at the points.
   struct Factor {
     Extent expression;
@@ -82,12 +88,14 @@ class ExtentFit {
 
   std::size_t confirming_;
   std::vector<FitSymbol> symbols_;
-  std::vector<int> degrees_;         ///< the most that the points tell, per symbol
-  std::vector<Dims> points_;         ///< over the multiples
-  Basis products_;                   ///< degree one in each symbol
-  Basis squares_;                    ///< degree two
-  std::vector<SymbolValues> sizes_;  ///< the points by name
-  std::vector<Factor> factors_;      ///< what was suggested, then the symbols
+  std::vector<int> degrees_;  ///< the most that the points tell, per symbol
+  std::vector<Dims> points_;  ///< over the multiples
+  Basis products_;            ///< degree one in each symbol
+  Basis squares_;             ///< degree two
+  Powers sparse_;             ///< terms of degree two, of which sums of two are told; none: too few points
+  std::vector<std::vector<std::int64_t>> sparse_values_;  ///< of each term at the points
+  std::vector<SymbolValues> sizes_;                       ///< the points by name
+  std::vector<Factor> factors_;                           ///< what was suggested, then the symbols
   std::vector<Follower> followers_;
   std::vector<Factor> follower_sizes_;  ///< the same, at the points
   std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;

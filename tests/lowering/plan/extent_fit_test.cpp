@@ -28,11 +28,40 @@ TEST(ExtentFit, FindsProductsOfSizes) {
 }
 
 TEST(ExtentFit, SquaresNeedMorePoints) {
-  const auto square = [](const Dims& at) { return at[0] * 12 * at[1] * at[1]; };
+  const auto square = [](const Dims& at) { return at[0] * 12 * at[1] * at[1] + 5 * at[1] + 3; };
   std::vector<Dims> points = {{2, 16}, {15, 512}, {3, 40}, {8, 512}, {5, 77}, {4, 100}};
   EXPECT_EQ(found(two, points, square), "none");
   for (const Dims& more : {Dims{2, 512}, {15, 16}, {7, 33}, {9, 240}, {11, 61}}) points.push_back(more);
-  EXPECT_EQ(found(two, points, square), "12*batch*length*length");
+  EXPECT_EQ(found(two, points, square), "12*batch*length*length+5*length+3");
+}
+
+/// Ten points tell all products of three sizes.
+TEST(ExtentFit, SixPointsTellSumsOfTwo) {
+  const std::vector<FitSymbol> image = {{"batch"}, {"lines"}, {"columns"}};
+  const std::vector<Dims> points = {{2, 48, 80},   {1, 32, 256}, {8, 256, 32},
+                                    {1, 256, 256}, {8, 32, 32},  {3, 100, 77}};
+  const auto of = [&](const auto& number) { return found(image, points, number); };
+  EXPECT_EQ(of([](const Dims& at) { return 64 * at[0] * at[1] * at[2]; }), "64*batch*columns*lines");
+  EXPECT_EQ(of([](const Dims& at) { return at[1] * at[2] + 1; }), "columns*lines+1");
+  EXPECT_EQ(of([](const Dims& at) { return at[0] * at[1] * at[1] * 3; }), "3*batch*lines*lines");
+  EXPECT_EQ(of([](const Dims& at) { return 2 * at[1] - at[2]; }), "-columns+2*lines");
+  EXPECT_EQ(of([](const Dims& at) { return at[0] + at[1] + at[2]; }), "none") << "three terms";
+  EXPECT_EQ(of([](const Dims& at) { return (at[1] + 1) / 2; }), "none") << "no polynomial";
+}
+
+TEST(ExtentFit, FewPointsTellNoSumThatTwoFunctionsAre) {
+  const std::vector<FitSymbol> image = {{"batch"}, {"lines"}, {"columns"}};
+  // The batch is one of two: a line and a square go through both.
+  const std::vector<Dims> ends = {{1, 48, 80},   {1, 32, 256}, {8, 256, 32},
+                                  {8, 256, 256}, {8, 32, 32},  {1, 100, 77}};
+  EXPECT_EQ(found(image, ends, [](const Dims& at) { return at[0] * at[1]; }), "batch*lines");
+  EXPECT_EQ(found(image, ends, [](const Dims& at) { return at[0] * at[0] * at[1]; }), "none");
+  // Lines and columns differ by one.
+  const std::vector<Dims> beside = {{2, 48, 49}, {1, 32, 33}, {8, 256, 257},
+                                    {4, 77, 78}, {8, 33, 34}, {3, 5, 6}};
+  EXPECT_EQ(found(image, beside, [](const Dims& at) { return at[2]; }), "none");
+  EXPECT_EQ(found(image, {ends.begin(), ends.end() - 1}, [](const Dims& at) { return at[1]; }), "none")
+      << "too few";
 }
 
 TEST(ExtentFit, SaysNothingWherePointsDoNotTell) {
@@ -51,8 +80,9 @@ TEST(ExtentFit, SizesWhoseSumIsGiven) {
   const std::vector<FitSymbol> parts = {{"a", 1}, {"b", 1}, {"c", 1}};
   std::vector<Dims> points;
   for (std::int64_t i = 1; i <= 16; ++i) points.push_back({i, i * i % 23, 64 - i - i * i % 23});
-  EXPECT_EQ(found(parts, {points.begin(), points.end() - 1}, [](const Dims& at) { return at[0]; }), "none")
-      << "too few to believe it";
+  EXPECT_EQ(found(parts, {points.begin(), points.end() - 1}, [](const Dims& at) { return at[0] + at[1]; }),
+            "none")
+      << "too few to believe that it is 64-c";
   EXPECT_EQ(found(parts, points, [](const Dims& at) { return 8 * at[2]; }), "8*c");
   EXPECT_EQ(found(parts, points, [](const Dims& at) { return at[0] * at[1]; }), "a*b");
   const ExtentFit fit(parts, points);
