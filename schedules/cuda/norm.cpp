@@ -1,6 +1,7 @@
 #include "schedules/cuda/norm.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -55,13 +56,13 @@ std::string read_weights(const Graph& body, const Node& node, CudaNormProblem& p
   return refusal;
 }
 
-/// Do runs leave all dims of the rows as they are, but for the first?
-bool has_fixed_rows(const Kernel& kernel, ValueId value) {
-  if (!kernel.open) return true;
-  const Shape& shape = kernel.open->type(value).shape;
-  return shape.size() < 3 ||
-         std::all_of(
-             shape.begin() + 1, shape.end() - 1, [](const Extent& extent) { return extent.is_known(); });
+/// Rows that a template for open columns holds: as long as the next power of two, as those far from it have others.
+std::int64_t held_columns(const CudaNormProblem& problem) {
+  constexpr std::int64_t least = 128;
+  return problem.has_open_columns
+             ? std::max(least,
+                        static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(problem.columns))))
+             : problem.columns;
 }
 
 /// Everything that is read, in the order of the arguments.
@@ -79,7 +80,7 @@ std::string prologue_text(const CudaNormProblem& problem, int vector) {
     loads += load_text(operand, vector, "STREAM_LOADS");
   return fmt::format(
       "DEVICE void load_x(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n"
-      "{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n",
+      "  const Extents e = extents_of(a);\n{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n}}\n",
       loads, call_text(problem.prologue, "prologue", "0.f"));
 }
 
@@ -94,9 +95,9 @@ std::string functions_text(const CudaNormProblem& problem, int vector) {
   }
   return problem.prologue.function + problem.epilogue.function + prologue_text(problem, vector) +
          fmt::format(
-             "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n{}"
-             "  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n",
+             "DEVICE void finish(const Arguments& a, long long row, int column, float (&x)[VECTOR]) {{\n"
+             "  const Extents e = extents_of(a);\n{}  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
+             "  store_vector<STREAM_STORES>(a.out + row * e.columns + column, x);\n}}\n",
              finish, call_text(problem.epilogue, "epilogue", scaled));
 }
 
@@ -115,6 +116,18 @@ int least_threads(const CudaNormProblem& problem) {
 }
 
 }  // namespace
+
+bool has_fixed_rows(const Kernel& kernel, ValueId value) {
+  if (!kernel.open) return true;
+  const Shape& shape = kernel.open->type(value).shape;
+  return shape.size() < 3 ||
+         std::all_of(
+             shape.begin() + 1, shape.end() - 1, [](const Extent& extent) { return extent.is_known(); });
+}
+
+bool has_open_columns(const Kernel& kernel, ValueId value) {
+  return kernel.open && !kernel.open->type(value).shape.back().is_known();
+}
 
 Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   const Graph& body = kernel.body;
@@ -136,6 +149,7 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   if (type.element_count() == 0) return {{}, "it is empty"};
   CudaNormProblem problem;
   problem.is_open = kernel.open != nullptr;
+  problem.has_open_columns = has_open_columns(kernel, value);
   problem.function = row->function;
   problem.outside = row->outside;
   problem.columns = type.dims().back();
@@ -157,6 +171,8 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
     refusal = read_work(body, value, body.outputs[0], groups, "epilogue", narrow, problem.epilogue,
                         problem.epilogue_operands);
   if (refusal.empty() && !is_pointwise) refusal = read_weights(body, *node, problem);
+  for (std::vector<CudaOperand>* operands : {&problem.prologue_operands, &problem.epilogue_operands})
+    if (refusal.empty() && problem.has_open_columns) refusal = follow_columns(problem.columns, *operands);
   for (CudaOperand& operand : problem.epilogue_operands) operand.of.name += "_after";
   for (PointwiseOperand& of : problem.epilogue.operands) of.name += "_after";
   if (refusal.empty() && cuda_norm_choices(problem).empty()) refusal = "its rows do not fit into registers";
@@ -165,8 +181,14 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
 
 int vector_of(const CudaNormProblem& problem) {
   int vector = problem.out == DType::f32 ? 4 : 8;
-  while (problem.columns % vector != 0) vector /= 2;
+  while (!problem.has_open_columns && problem.columns % vector != 0) vector /= 2;
   return vector;
+}
+
+std::string held_text(std::int64_t columns, int threads, int vector, bool is_open) {
+  const std::int64_t of_item = std::int64_t{threads} * vector;
+  return fmt::format("constexpr int VECTOR = {}, ITEMS = {};\nconstexpr bool EXACT = {};\n", vector,
+                     ceil_div(columns, of_item), !is_open && columns % of_item == 0);
 }
 
 std::vector<CudaNormChoice> choices_of(const HeldRows& held_rows) {
@@ -195,40 +217,82 @@ std::vector<CudaNormChoice> choices_of(const HeldRows& held_rows) {
 }
 
 std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
-  return choices_of({.columns = problem.columns,
-                     .vector = vector_of(problem),
-                     .least_threads = least_threads(problem),
-                     .most_rows = 64,
-                     .well_held = problem.function == no_normalization.function ? 16 : 32,
-                     .most_held = 64});
+  const HeldRows rows{.columns = held_columns(problem),
+                      .vector = vector_of(problem),
+                      .least_threads = least_threads(problem),
+                      .most_rows = 64,
+                      .well_held = problem.function == no_normalization.function ? 16 : 32,
+                      .most_held = 64};
+  std::vector<CudaNormChoice> choices = choices_of(rows);
+  if (problem.has_open_columns)
+    for (CudaNormChoice& choice : choices)
+      choice.items = static_cast<int>(ceil_div(rows.columns, std::int64_t{choice.threads} * rows.vector));
+  return choices;
 }
 
 std::string CudaNormChoice::to_string() const {
-  return fmt::format("threads {} rows {}{}", threads, rows, streams ? " streams" : "");
+  return fmt::format("threads {} rows {}{}{}", threads, rows, streams ? " streams" : "",
+                     items > 0 ? fmt::format(" items {}", items) : "");
 }
 
-CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
+namespace {
+
+/// All of a row's work for threads that take `vector` columns together.
+std::string rows_text(const CudaNormProblem& problem, const CudaNormChoice& choice, int vector) {
+  const std::int64_t held = std::int64_t{choice.items} * choice.threads * vector_of(problem);
+  std::string text =
+      held_text(choice.items > 0 ? held : problem.columns, choice.threads, vector, choice.items > 0);
+  text += functions_text(problem, vector);
+  text += embedded::cuda_rows;
+  text += embedded::cuda_norm;
+  return text;
+}
+
+/// The kernel. Rows of open columns are walked by vectors where all of them are aligned, else by single numbers.
+std::string kernel_text(const CudaNormProblem& problem, const CudaNormChoice& choice) {
   const int vector = vector_of(problem);
+  std::string text, call = "run_rows(arguments);";
+  if (problem.has_open_columns) {
+    text = fmt::format("namespace of_vectors {{\n{}}}\nnamespace of_numbers {{\n{}}}\n",
+                       rows_text(problem, choice, vector), rows_text(problem, choice, 1));
+    call = fmt::format(
+        "if (extents_of(arguments).columns % {} == 0) of_vectors::run_rows(arguments);\n"
+        "  else of_numbers::run_rows(arguments);",
+        vector);
+  } else {
+    text = rows_text(problem, choice, vector);
+  }
+  return text + fmt::format(
+                    "extern \"C\" __global__ void __launch_bounds__(THREADS * ROWS_OF_BLOCK) KERNEL(const "
+                    "Arguments arguments) {{\n  allow_next_kernel();\n  wait_previous_kernels();\n  {}\n}}\n",
+                    call);
+}
+
+}  // namespace
+
+CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
+  const std::int64_t held = std::int64_t{choice.items} * choice.threads * vector_of(problem);
+  if (problem.has_open_columns && held < problem.columns)
+    throw UnsupportedError("rows of {} columns are longer than the {} that threads hold", problem.columns,
+                           held);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = entry_name(fmt::format("{}_{}", problem.function, dtype_name(problem.out)), problem.is_open,
                             {problem.rows, problem.columns});
-  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open}};
+  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
+                                           {"columns", problem.columns, problem.has_open_columns}};
   result.source.text = fmt::format("#define KERNEL {}\n#define NORMALIZE {}\n#define OUTSIDE {}\n{}{}{}",
                                    launch.entry, problem.function, problem.outside, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, "
-      "VECTOR = {};\n"
+      "constexpr int THREADS = {}, ROWS_OF_BLOCK = {};\n"
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, EXCLUSIVE = {}, REVERSE = {};\n"
       "constexpr float EPSILON = {:a}f;\n"
       "typedef {} Out;\n",
-      problem.columns, choice.threads, choice.rows, vector, choice.streams, problem.is_exclusive,
-      problem.is_reverse, static_cast<float>(problem.epsilon), dtype_name(problem.out));
+      choice.threads, choice.rows, choice.streams, problem.is_exclusive, problem.is_reverse,
+      static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
-  result.source.text += arguments_text(operands, extents) + functions_text(problem, vector);
-  result.source.text += embedded::cuda_rows;
-  result.source.text += embedded::cuda_norm;
+  result.source.text += arguments_text(operands, extents) + kernel_text(problem, choice);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;

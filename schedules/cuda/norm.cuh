@@ -3,9 +3,10 @@
 // longer and more, wherever they were measured.)
 //
 // schedules/cuda/norm.cpp writes these ahead of this text, and rows.cuh:
-//   COLUMNS; Extents, extents_of   extents: the latter has `rows`
+//   Extents, extents_of       extents: rows, columns
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
-//   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
+//   VECTOR, ITEMS             columns that a thread takes together: a divisor of them all; how many times at most
+//   EXACT                     whether every thread has ITEMS of them
 //   NORMALIZE, EPSILON        layer_norm, rms_norm, softmax, log_softmax, cumsum or keep, below
 //   EXCLUSIVE, REVERSE        whether running sums leave out their own column, and run from the last
 //   OUTSIDE                   what columns beyond the row count as
@@ -14,11 +15,12 @@
 
 typedef float Row[ITEMS][VECTOR];
 
-/// Columns that a warp holds: all items but the last are full.
-DEVICE float columns_of(int warp) {
+/// Columns that a warp holds, of every full item and of the one behind these.
+DEVICE float columns_of(int columns, int warp) {
   if constexpr (EXACT) return ITEMS * LANES * VECTOR;
-  const int rest = COLUMNS - ((ITEMS - 1) * THREADS + warp * LANES) * VECTOR;
-  return (float)((ITEMS - 1) * LANES * VECTOR + min(max(rest, 0), LANES * VECTOR));
+  constexpr int OF_ITEM = THREADS * VECTOR, OF_WARP = LANES * VECTOR;
+  const int rest = columns % OF_ITEM - warp * OF_WARP;
+  return (float)(columns / OF_ITEM * OF_WARP + min(max(rest, 0), OF_WARP));
 }
 
 DEVICE float warp_max(float x) {
@@ -28,9 +30,9 @@ DEVICE float warp_max(float x) {
 }
 
 
-DEVICE void keep(Row&, int, float2*) {}
+DEVICE void keep(Row&, int, int, float2*) {}
 
-DEVICE void rms_norm(Row& x, int, float2* parts) {
+DEVICE void rms_norm(Row& x, int columns, int, float2* parts) {
   float square = 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
@@ -41,7 +43,7 @@ DEVICE void rms_norm(Row& x, int, float2* parts) {
   square = 0;
 #pragma unroll
   for (int i = 0; i < WARPS; i++) square += warps.all[i].x;
-  const float scale = rsqrtf(square * (1.f / COLUMNS) + EPSILON);
+  const float scale = rsqrtf(square * (1.f / columns) + EPSILON);
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
 #pragma unroll
@@ -51,17 +53,17 @@ DEVICE void rms_norm(Row& x, int, float2* parts) {
 
 // Every warp finds the mean of its own part and the squares around it; a part whose n columns have another mean than the
 // row adds n (mean of the part - mean of the row)^2 (Chan, Golub and LeVeque, 1979). So the warps meet once.
-DEVICE void layer_norm(Row& x, int thread, float2* parts) {
+DEVICE void layer_norm(Row& x, int columns, int thread, float2* parts) {
   float total = 0, square = 0;
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
 #pragma unroll
     for (int j = 0; j < VECTOR; j++) total += x[i][j];
   }
-  const float own = warp_sum(total) / fmaxf(columns_of(thread / 32), 1.f);
+  const float own = warp_sum(total) / fmaxf(columns_of(columns, thread / 32), 1.f);
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    const bool inside = is_inside(thread, i);
+    const bool inside = is_inside(columns, thread, i);
 #pragma unroll
     for (int j = 0; j < VECTOR; j++) {
       x[i][j] -= own;
@@ -72,13 +74,13 @@ DEVICE void layer_norm(Row& x, int thread, float2* parts) {
   float mean = 0;
   square = 0;
 #pragma unroll
-  for (int i = 0; i < WARPS; i++) mean = fmaf(warps.all[i].x, columns_of(i) * (1.f / COLUMNS), mean);
+  for (int i = 0; i < WARPS; i++) mean = fmaf(warps.all[i].x, columns_of(columns, i) * (1.f / columns), mean);
 #pragma unroll
   for (int i = 0; i < WARPS; i++) {
     const float apart = warps.all[i].x - mean;
-    square += fmaf(apart * apart, columns_of(i), warps.all[i].y);
+    square += fmaf(apart * apart, columns_of(columns, i), warps.all[i].y);
   }
-  const float scale = rsqrtf(square * (1.f / COLUMNS) + EPSILON), shift = (own - mean) * scale;
+  const float scale = rsqrtf(square * (1.f / columns) + EPSILON), shift = (own - mean) * scale;
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
 #pragma unroll
@@ -121,7 +123,7 @@ struct Exponentials {
   }
 };
 
-DEVICE void softmax(Row& x, int, float2* parts) {
+DEVICE void softmax(Row& x, int, int, float2* parts) {
   const Exponentials found = Exponentials::of<true>(x, parts);
   const float scale = exp_up_to_zero(found.own - found.highest) / found.sum;
 #pragma unroll
@@ -130,7 +132,7 @@ DEVICE void softmax(Row& x, int, float2* parts) {
     for (int j = 0; j < VECTOR; j++) x[i][j] *= scale;
   }
 }
-DEVICE void log_softmax(Row& x, int, float2* parts) {
+DEVICE void log_softmax(Row& x, int, int, float2* parts) {
   const Exponentials found = Exponentials::of<false>(x, parts);
   const float log = logf(found.sum);
 #pragma unroll
@@ -141,7 +143,7 @@ DEVICE void log_softmax(Row& x, int, float2* parts) {
 }
 
 /// Running sums: those of a thread's vector, added to what the lanes, the warps and the items ahead of it hold.
-DEVICE void cumsum(Row& x, int thread, float2* parts) {
+DEVICE void cumsum(Row& x, int, int thread, float2* parts) {
   const int lane = thread % LANES, own_warp = thread / 32;
   float ahead_of_item = 0;
 #pragma unroll
@@ -177,10 +179,10 @@ DEVICE void cumsum(Row& x, int thread, float2* parts) {
   }
 }
 
-DEVICE void load_row(const Arguments& arguments, long long row, int thread, Row& x) {
+DEVICE void load_row(const Arguments& arguments, int columns, long long row, int thread, Row& x) {
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    if (is_inside(thread, i)) {
+    if (is_inside(columns, thread, i)) {
       load_x(arguments, row, (i * THREADS + thread) * VECTOR, x[i]);
     } else {
 #pragma unroll
@@ -188,22 +190,21 @@ DEVICE void load_row(const Arguments& arguments, long long row, int thread, Row&
     }
   }
 }
-DEVICE void finish_row(const Arguments& arguments, long long row, int thread, Row& x) {
+DEVICE void finish_row(const Arguments& arguments, int columns, long long row, int thread, Row& x) {
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    if (is_inside(thread, i)) finish(arguments, row, (i * THREADS + thread) * VECTOR, x[i]);
+    if (is_inside(columns, thread, i)) finish(arguments, row, (i * THREADS + thread) * VECTOR, x[i]);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
+/// All that a block does.
+DEVICE void run_rows(const Arguments& arguments) {
   __shared__ float2 parts[WARPS * ROWS_OF_BLOCK];
   Row x;
-  allow_next_kernel();
-  const int thread = threadIdx.x % THREADS;
+  const int thread = threadIdx.x % THREADS, columns = extents_of(arguments).columns;
   const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
   const long long rows = extents_of(arguments).rows, row = wanted < rows ? wanted : rows - 1;
-  wait_previous_kernels();
-  load_row(arguments, row, thread, x);
-  NORMALIZE(x, thread, parts);
-  if (wanted < rows) finish_row(arguments, row, thread, x);
+  load_row(arguments, columns, row, thread, x);
+  NORMALIZE(x, columns, thread, parts);
+  if (wanted < rows) finish_row(arguments, columns, row, thread, x);
 }

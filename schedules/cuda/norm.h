@@ -22,7 +22,8 @@ struct CudaNormProblem {
   double epsilon = 0;
   bool is_exclusive = false, is_reverse = false;  ///< running sums
   int out_argument = 0;
-  bool is_open = false;  ///< runs give the rows
+  bool is_open = false;           ///< runs give the rows
+  bool has_open_columns = false;  ///< and the columns
 };
 [[nodiscard]] Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel);
 
@@ -31,6 +32,7 @@ struct CudaNormChoice {
   int threads = 32;      ///< of a row: 4, 8, 16, or a multiple of 32
   int rows = 4;          ///< of a block, side by side
   bool streams = false;  ///< what is read once, and the result, are the first to leave the L2 cache
+  int items = 0;         ///< of open columns: how many vectors a thread holds; 0: as many as there are
   bool operator==(const CudaNormChoice&) const = default;
   [[nodiscard]] std::string to_string() const;
 };
@@ -47,7 +49,15 @@ struct HeldRows {
 /// Choices worth racing, the best guess first; none when a row does not fit into registers.
 [[nodiscard]] std::vector<CudaNormChoice> choices_of(const HeldRows& rows);
 
-/// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns.
+/// Do runs of a kernel leave all dims of a value's rows as they are, but for the first?
+[[nodiscard]] bool has_fixed_rows(const Kernel& kernel, ValueId value);
+/// Do they give its innermost dim?
+[[nodiscard]] bool has_open_columns(const Kernel& kernel, ValueId value);
+
+/// The constants of schedules/cuda/rows.cuh for rows of `columns`, or, where runs give how many, of so many at most.
+[[nodiscard]] std::string held_text(std::int64_t columns, int threads, int vector, bool is_open = false);
+
+/// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns where these are known.
 [[nodiscard]] int vector_of(const CudaNormProblem& problem);
 /// Choices worth racing, the best guess first; none when a row does not fit into registers.
 [[nodiscard]] std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem);

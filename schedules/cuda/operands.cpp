@@ -67,7 +67,8 @@ const char* rounding_of(DType dtype) {
 bool CudaOperand::reads_as(const CudaOperand& other) const {
   return of.input == other.of.input && of.offset == other.of.offset && batch == other.batch &&
          row == other.row && column == other.column && digits == other.digits &&
-         column_digits == other.column_digits && follows_rows == other.follows_rows;
+         column_digits == other.column_digits && follows_rows == other.follows_rows &&
+         follows_columns == other.follows_columns;
 }
 
 CudaGroups ordered(const Dims& dims, const std::vector<std::size_t>& order) {
@@ -123,6 +124,22 @@ std::string follow_rows(std::int64_t batches, std::int64_t rows, std::vector<Cud
   return "";
 }
 
+std::string follow_columns(std::int64_t columns, std::vector<CudaOperand>& operands) {
+  for (CudaOperand& operand : operands) {
+    if (!operand.column_digits.empty())
+      return "an operand is broadcast over some columns, whose number is open";
+    if (operand.column == 0) continue;
+    std::vector<std::int64_t*> strides = {&operand.row};
+    for (CudaOperand::Digit& digit : operand.digits) strides.push_back(&digit.stride);
+    for (std::int64_t* stride : strides) {
+      if (*stride % columns != 0) return "an operand's rows lie apart";
+      *stride /= columns;
+    }
+    operand.follows_columns = true;
+  }
+  return "";
+}
+
 void rename_counts(const std::string& function, PointwiseText& text) {
   for (PointwiseCount& count : text.counts) count.name = function + "_" + count.name;
 }
@@ -138,16 +155,18 @@ std::string digit_text(const CudaOperand::Digit& digit, const char* number) {
 
 std::string load_text(const CudaOperand& operand, int vector, const char* streams) {
   const bool whole =
-      operand.column == 1 && operand.row % vector == 0 && operand.batch % vector == 0 &&
-      operand.of.offset % vector == 0 &&
-      std::ranges::all_of(operand.digits, [&](const auto& digit) { return digit.stride % vector == 0; });
+      operand.column == 1 && operand.batch % vector == 0 && operand.of.offset % vector == 0 &&
+      (operand.follows_columns ||
+       (operand.row % vector == 0 &&
+        std::ranges::all_of(operand.digits, [&](const auto& digit) { return digit.stride % vector == 0; })));
+  const char* columns = operand.follows_columns ? " * e.columns" : "";
   std::string at = operand.of.first("a." + operand.of.name);
   if (operand.follows_rows)
     at += fmt::format(" + {}ll * (batch * e.rows + row)", operand.row);
   else if (operand.batch != 0)
     at += fmt::format(" + {}ll * batch", operand.batch);
-  if (operand.row != 0 && !operand.follows_rows) at += fmt::format(" + {}ll * row", operand.row);
-  for (const CudaOperand::Digit& digit : operand.digits) at += digit_text(digit, "row");
+  if (operand.row != 0 && !operand.follows_rows) at += fmt::format(" + {}ll * row{}", operand.row, columns);
+  for (const CudaOperand::Digit& digit : operand.digits) at += digit_text(digit, "row") + columns;
   if (operand.column == 1) at += " + column";
   const std::string name = "v_" + operand.of.name;
   if (!operand.column_digits.empty()) {

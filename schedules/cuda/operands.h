@@ -24,6 +24,8 @@ struct CudaOperand {
   std::vector<Digit> digits;         ///< where it is broadcast over some dims of the rows; `row` is 0 then
   std::vector<Digit> column_digits;  ///< the same of the columns; `column` is 0 then
   bool follows_rows = false;         ///< a batch is behind the rows of the one before, whose number runs give
+  bool follows_columns =
+      false;  ///< `row` and strides of `digits` count in rows of columns, whose number runs give
 
   /// The same elements, whatever both are called.
   [[nodiscard]] bool reads_as(const CudaOperand& other) const;
@@ -62,6 +64,10 @@ void share_operands(std::vector<CudaOperand> own, PointwiseText& text, std::vect
 [[nodiscard]] std::string follow_rows(std::int64_t batches, std::int64_t rows,
                                       std::vector<CudaOperand>& operands);
 
+/// Makes what is read of each column follow the number of `columns`, which runs give, into the next row; "" or why an operand lies
+/// otherwise.
+[[nodiscard]] std::string follow_columns(std::int64_t columns, std::vector<CudaOperand>& operands);
+
 /// Counts that the function takes get names of their own among those of the kernel.
 void rename_counts(const std::string& function, PointwiseText& text);
 
@@ -69,7 +75,7 @@ void rename_counts(const std::string& function, PointwiseText& text);
 
 /// What a digit of the C `number` adds to an address.
 [[nodiscard]] std::string digit_text(const CudaOperand::Digit& digit, const char* number);
-/// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`, whose extents `e` are where an operand follows rows; `streams` is C for whether what passes
+/// Declares v_NAME[VECTOR], loaded at `batch`, `row`, `column` of `a`, whose extents `e` are where an operand follows rows or columns; `streams` is C for whether what passes
 /// by leaves the L2 cache first.
 [[nodiscard]] std::string load_text(const CudaOperand& operand, int vector, const char* streams);
 /// FUNCTION(ROOT, v_NAME[j]..., counts), the counts being extents of `e`.

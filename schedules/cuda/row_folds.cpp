@@ -139,7 +139,7 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
              "DEVICE void finish(const Arguments& a, long long row, int column, const Item& item, const "
              "Sums& sums) {{\n"
              "  float x[VECTOR];\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-             "  store_vector<STREAM_STORES>(a.out + row * COLUMNS + column, x);\n}}\n"
+             "  store_vector<STREAM_STORES>(a.out + row * extents_of(a).columns + column, x);\n}}\n"
              "DEVICE void finish_numbers(const Arguments& a, long long row, const Sums& sums) {{\n{}}}\n",
              members, loads, terms, call_of(problem.epilogue, "epilogue"), numbers);
 }
@@ -148,16 +148,17 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
 
 Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
-  if (kernel.open) return {{}, "its sizes are open"};
   const Graph& body = kernel.body;
   if (body.outputs.size() > most_outputs) return {{}, "it has many outputs"};
   const TensorType& type = body.type(body.outputs[0]);
   if (type.rank() == 0 || type.layout.channel_block != 0) return {{}, "its result is no row"};
   if (type.element_count() == 0) return {{}, "it is empty"};
+  if (has_open_columns(kernel, body.outputs[0])) return {{}, "its rows are of any length"};
   for (const Node& node : body.nodes())
     if (has_trait(node.op, OpTrait::reduction))
       if (std::string refusal = refuse_fold(body, node); !refusal.empty()) return {{}, refusal};
   CudaRowFoldsProblem problem;
+  problem.is_open = kernel.open != nullptr;
   problem.out = type.dtype;
   problem.columns = type.dims().back();
   problem.rows = type.element_count() / problem.columns;
@@ -167,7 +168,7 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   const Parts parts = divide(body);
   if (parts.folded.size() > most_folds) return {{}, "it has many sums"};
   CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
-  groups.divides_rows = true;
+  groups.divides_rows = has_fixed_rows(kernel, body.outputs[0]);
   for (std::size_t f = 0; f < parts.folded.size(); ++f) {
     std::string refusal =
         read_part(parts, body.inputs.size(), parts.folded[f], groups, fmt::format("fold{}", f), false,
@@ -197,15 +198,17 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
   const int vector = vector_of(problem);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("row_folds_{}_{}x{}", dtype_name(problem.out), problem.rows, problem.columns);
-  const std::vector<CudaExtent> extents = {{"rows", problem.rows, false}};
+  launch.entry = entry_name(fmt::format("row_folds_{}", dtype_name(problem.out)), problem.is_open,
+                            {problem.rows, problem.columns});
+  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
+                                           {"columns", problem.columns, false}};
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int COLUMNS = {}, THREADS = {}, ROWS_OF_BLOCK = {}, VECTOR = {}, FOLDS = {};\n"
-      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\ntypedef {} Out;\n",
-      problem.columns, choice.threads, choice.rows, vector, problem.folds.size(), choice.streams,
-      dtype_name(problem.out));
+      "constexpr int THREADS = {}, ROWS_OF_BLOCK = {}, FOLDS = {};\n"
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS;\ntypedef {} Out;\n{}",
+      choice.threads, choice.rows, problem.folds.size(), choice.streams, dtype_name(problem.out),
+      held_text(problem.columns, choice.threads, vector));
   const std::vector<const CudaOperand*> operands = operands_in({&problem.operands});
   std::vector<DType> further;
   further.reserve(problem.numbers.size());

@@ -2,9 +2,9 @@
 // is read once and stays in the registers of its THREADS threads; a block takes ROWS_OF_BLOCK rows.
 //
 // schedules/cuda/row_folds.cpp writes these ahead of this text, and rows.cuh:
-//   COLUMNS; Extents, extents_of   extents: the latter has `rows`
+//   Extents, extents_of       extents: rows, columns
 //   THREADS, ROWS_OF_BLOCK    threads of a row, a power of two or a multiple of 32; rows of a block
-//   VECTOR                    columns that a thread takes together: a divisor of COLUMNS
+//   VECTOR, ITEMS, EXACT      columns that a thread takes together: a divisor of them all; see rows.cuh
 //   FOLDS, Sums               how many sums; floats in their order
 //   Arguments                 pointers: out, and what is read
 //   Item                      what is read at VECTOR columns
@@ -14,12 +14,13 @@
 //   finish_numbers(a, row, sums)   further results, of each row a number
 
 template <int F>
-DEVICE void add_sums(const Item (&items)[ITEMS], int thread, Sums& sums, float2 (*parts)[WARPS * ROWS_OF_BLOCK]) {
+DEVICE void add_sums(const Item (&items)[ITEMS], int columns, int thread, Sums& sums,
+                     float2 (*parts)[WARPS * ROWS_OF_BLOCK]) {
   if constexpr (F < FOLDS) {
     float own = 0;
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
-      if (!is_inside(thread, i)) continue;
+      if (!is_inside(columns, thread, i)) continue;
 #pragma unroll
       for (int j = 0; j < VECTOR; j++) own += term<F>(items[i], sums, j);
     }
@@ -28,28 +29,28 @@ DEVICE void add_sums(const Item (&items)[ITEMS], int thread, Sums& sums, float2 
 #pragma unroll
     for (int i = 0; i < WARPS; i++) sum += warps.all[i].x;
     sums[F] = sum;
-    add_sums<F + 1>(items, thread, sums, parts);
+    add_sums<F + 1>(items, columns, thread, sums, parts);
   }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS* ROWS_OF_BLOCK) KERNEL(const Arguments arguments) {
   __shared__ float2 parts[FOLDS][WARPS * ROWS_OF_BLOCK];
   allow_next_kernel();
-  const int thread = threadIdx.x % THREADS;
+  const int thread = threadIdx.x % THREADS, columns = extents_of(arguments).columns;
   const long long wanted = (long long)blockIdx.x * ROWS_OF_BLOCK + threadIdx.x / THREADS;
   const long long rows = extents_of(arguments).rows, row = wanted < rows ? wanted : rows - 1;
   wait_previous_kernels();
   Item items[ITEMS];
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    if (is_inside(thread, i)) load_item(arguments, row, (i * THREADS + thread) * VECTOR, items[i]);
+    if (is_inside(columns, thread, i)) load_item(arguments, row, (i * THREADS + thread) * VECTOR, items[i]);
   }
   Sums sums;
-  add_sums<0>(items, thread, sums, parts);
+  add_sums<0>(items, columns, thread, sums, parts);
   if (wanted < rows && thread == 0) finish_numbers(arguments, row, sums);
 #pragma unroll
   for (int i = 0; i < ITEMS; i++) {
-    if (wanted < rows && is_inside(thread, i))
+    if (wanted < rows && is_inside(columns, thread, i))
       finish(arguments, row, (i * THREADS + thread) * VECTOR, items[i], sums);
   }
 }

@@ -27,6 +27,7 @@ struct CudaRowFoldsProblem {
   DType out = DType::f32;
   std::int64_t rows = 0, columns = 0;
   int out_argument = 0;  ///< numbers follow it
+  bool is_open = false;  ///< runs give the rows
 };
 [[nodiscard]] Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel);
 

@@ -1,13 +1,11 @@
-// Rows in registers: of the templates that keep each of COLUMNS columns in its THREADS threads, VECTOR neighbours at a time, and
-// take ROWS_OF_BLOCK rows a block.
+// Rows in registers: of the templates that keep each row's columns in its THREADS threads, ITEMS times VECTOR neighbours each, and
+// take ROWS_OF_BLOCK rows a block. EXACT: all of them have columns.
 
 constexpr int WARPS = THREADS < 32 ? 1 : THREADS / 32;  // of a row
 constexpr int LANES = THREADS < 32 ? THREADS : 32;      // of a warp, for a row: short rows share one
-constexpr int ITEMS = (COLUMNS + THREADS * VECTOR - 1) / (THREADS * VECTOR);
-constexpr bool EXACT = COLUMNS % (THREADS * VECTOR) == 0;
 
-DEVICE bool is_inside(int thread, int item) {
-  return EXACT || (item * THREADS + thread) * VECTOR < COLUMNS;
+DEVICE bool is_inside(int columns, int thread, int item) {
+  return EXACT || (item * THREADS + thread) * VECTOR < columns;
 }
 
 DEVICE float warp_sum(float x) {

@@ -9,8 +9,10 @@ namespace sylvite {
 namespace {
 
 Form form_of(const CudaNormChoice& choice) {
-  return {cuda_norm_form,
-          {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
+  Form form = {cuda_norm_form,
+               {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
+  if (choice.items > 0) form.parameters["items"] = choice.items;
+  return form;
 }
 
 template <KernelClass kind>
@@ -28,7 +30,8 @@ const Space cuda_pointwise_space = {"cuda_pointwise", bind<KernelClass::pointwis
 CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
   const CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
-  return make_cuda_norm(problem, {number("threads"), number("rows"), number("streams") != 0});
+  const int items = problem.has_open_columns ? number("items") : 0;
+  return make_cuda_norm(problem, {number("threads"), number("rows"), number("streams") != 0, items});
 }
 
 }  // namespace sylvite

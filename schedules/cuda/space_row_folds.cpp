@@ -15,7 +15,9 @@ Form form_of(const CudaNormChoice& choice) {
 }  // namespace
 
 const Space cuda_row_folds_space = {"cuda_row_folds",
-                                    bind_template<read_cuda_row_folds, cuda_row_folds_choices, form_of>};
+                                    bind_template<read_cuda_row_folds, cuda_row_folds_choices, form_of>,
+                                    {},
+                                    Space::Open::extents};
 
 CudaTemplate cuda_row_folds_template(const Kernel& kernel, const Form& form) {
   const CudaRowFoldsProblem problem = require_problem(read_cuda_row_folds(kernel), cuda_row_folds_form);

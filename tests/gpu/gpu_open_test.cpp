@@ -84,6 +84,22 @@ Graph pairs_of_rows(std::int64_t batch, std::int64_t rows) {
   return graph;
 }
 
+/// Rows of any length are normed: by softmax with a mask that others share, around their mean, and in running sums.
+Graph norms_of_any_rows(std::int64_t batch, std::int64_t rows) {
+  Graph graph;
+  const ValueId scores = graph.add_input("scores", make_type(DType::f32, {batch, 3, 5, rows}));
+  const ValueId mask = graph.add_input("mask", make_type(DType::f32, {batch, 1, 1, rows}));
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {batch, 96, rows}));
+  const ValueId masked = graph.add(Op::add, {scores, mask});
+  const ValueId normed = graph.add(Op::layer_norm, {x}, {{"axis", std::int64_t{2}}});
+  graph.outputs = {
+      graph.add(Op::softmax, {masked}, {{"axis", std::int64_t{3}}}),
+      graph.add(Op::log_softmax, {scores}, {{"axis", std::int64_t{3}}}), graph.add(Op::mul, {normed, x}),
+      graph.add(Op::cumsum, {x},
+                {{"axis", std::int64_t{2}}, {"exclusive", std::int64_t{0}}, {"reverse", std::int64_t{1}}})};
+  return graph;
+}
+
 class GpuOpen : public GpuTest {
  protected:
   /// One set of kernels for all the sizes; how many were compiled for the last.
@@ -129,6 +145,14 @@ TEST_F(GpuOpen, AnEncoderInF32) {
 
 TEST_F(GpuOpen, FoldsAndTurnsOfAnyRows) {
   EXPECT_EQ(run_at_sizes(folds_and_turns, "f32", 1e-5), 0);
+}
+
+TEST_F(GpuOpen, NormsOfAnyRows) {
+  EXPECT_EQ(run_at_sizes(norms_of_any_rows, "f32", 1e-4), 0);
+}
+
+TEST_F(GpuOpen, NormsOfAnyRowsInBf16) {
+  EXPECT_EQ(run_at_sizes(norms_of_any_rows, "bf16", 0.1), 0);
 }
 
 TEST_F(GpuOpen, ProductsWithColumnsOfARun) {

@@ -67,6 +67,28 @@ Kernel norm(std::int64_t rows) {
                   "{{axis=2}} return %v }}",
                   rows));
 }
+/// Scores with a mask that heads and queries share, as those of pooling by attention.
+Kernel softmax_of_any_rows(std::int64_t columns) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[3,8,50,{0}], %m: bf16[3,1,1,{0}], %c: bf16[3,8,50,1]) {{"
+                  " %x: bf16[3,8,50,{0}] = add(%a, %m) %v: bf16[3,8,50,{0}] = softmax(%x) {{axis=3}}"
+                  " %y: bf16[3,8,50,{0}] = mul(%v, %c) return %y }}",
+                  columns));
+}
+Kernel norm_of_any_columns(std::int64_t columns) {
+  return norm_kernel(fmt::format(
+      "graph g(%a: f32[6,40,{0}], %b: f32[6,40,{0}]) {{"
+      " %v: f32[6,40,{0}] = layer_norm(%a) {{axis=2}} %y: f32[6,40,{0}] = add(%v, %b) return %y }}",
+      columns));
+}
+/// The gradient of a norm by what it reads.
+Kernel slopes_of_norm(std::int64_t rows) {
+  return norm_kernel(fmt::format(
+      "graph g(%g: bf16[3,{0},768], %x: bf16[3,{0},768]) {{ %p: bf16[3,{0},768] = mul(%g, %x)"
+      " %s: bf16[3,{0},1] = reduce_sum(%p) {{axes=[2], keepdims=1}} %m: bf16[3,{0},768] = mul(%x, %s)"
+      " %r: bf16[3,{0},768] = sub(%g, %m) return %r }}",
+      rows));
+}
 Kernel norm_of_groups(std::int64_t images) {
   return norm_kernel(
       fmt::format("graph g(%a: bf16[{0},64,7,7]@c64, %s: bf16[{0},64,1,1]@c64) {{"
@@ -173,6 +195,9 @@ constexpr Case cases[] = {
     {"groups of any size", groups_of_any_image, 40, 50, 100, "cuda_grouped"},
     {"concat", joined, 40, 50, 100, "cuda_concat"},
     {"norm", norm, 136, 200, 500, "cuda_norm"},
+    {"softmax of any rows", softmax_of_any_rows, 200, 131, 256, "cuda_norm"},
+    {"norm of any columns", norm_of_any_columns, 1000, 800, 513, "cuda_norm"},
+    {"slopes of a norm", slopes_of_norm, 136, 200, 500, "cuda_row_folds"},
     {"norm of groups", norm_of_groups, 40, 50, 100, "cuda_image_norm"},
     {"norm of images of any size", norm_of_any_image, 40, 50, 100, "cuda_image_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
@@ -282,6 +307,17 @@ TEST(CudaOpen, RefusesTextsThatDependOnSizes) {
   EXPECT_THROW(
       (void)cuda_template_of(as_case(of_keys, scores(256)).value(), default_candidate(of_keys, hopper())),
       UnsupportedError);
+}
+
+/// Longer ones are another kernel's.
+TEST(CudaOpen, RowsOfAnyLengthFitIntoRegisters) {
+  const Kernel open =
+      generalize(norm_of_any_columns(1000), norm_of_any_columns(800), Sharing::on_device).value();
+  const Candidate candidate = default_candidate(open, hopper());
+  EXPECT_NO_THROW((void)cuda_template_of(as_case(open, norm_of_any_columns(1024)).value(), candidate));
+  EXPECT_THROW((void)cuda_template_of(as_case(open, norm_of_any_columns(1025)).value(), candidate),
+               UnsupportedError);
+  EXPECT_THAT(cuda_template_of(open, candidate).value().launch.numbers, testing::ElementsAre(240, 1000));
 }
 
 TEST(CudaOpen, WhatIsKnownStaysInTheText) {
