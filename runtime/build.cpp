@@ -88,7 +88,8 @@ KernelNumbers compile_missing(const Imported& imported, Chosen& chosen, WorkerPo
     if (result.verdict == Verdict::ok) {
       choice.object = result.object;
       cache.store(choice.symbol, choice.object);
-      log_line(LogLevel::debug, "kernel {}: compiled in {:.2f} s, {} bytes", kernels[i].id, result.seconds,
+      log_line(LogLevel::debug, "kernel {} ({}, {}): compiled in {:.2f} s, {} bytes", kernels[i].id,
+               kernel_class_name(kernels[i].kind), choice.candidate.form.name, result.seconds,
                choice.object.size());
       continue;
     }

@@ -248,7 +248,7 @@ bool KernelMenu::Entry::compare(const Kernel& kernel, const Lesson& lesson, std:
     return false;
   }
   const std::string reason = refusal(*closest, other->kernel, kernel, machine);
-  log_line(LogLevel::debug, "kernel {}: {} {}", closest->id,
+  log_line(LogLevel::debug, "kernel {} ({}): {} {}", closest->id, kernel_class_name(closest->kind),
            reason.empty() ? "is open" : "is not open:", reason);
   if (reason.empty())
     open.push_back(std::make_shared<KernelVariants>(for_few_and_many(std::move(*closest), machine)));

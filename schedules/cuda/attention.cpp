@@ -159,24 +159,20 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
   return choices;
 }
 
-/// How a mask is read; `is_open`: its strides are, so that pairs of it may lie beside their boundaries.
-std::string mask_text(const std::optional<CudaAttentionProblem::Mask>& given, std::int64_t keys,
-                      bool is_open) {
+/// Whether pairs of a mask are read; `is_open`: its strides are, so that pairs of it may lie beside their boundaries.
+std::string mask_pairs_text(const std::optional<CudaAttentionProblem::Mask>& given, std::int64_t keys,
+                            bool is_open) {
   const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
-  const bool is_truth = mask.dtype == DType::boolean;
   const bool is_even = !is_open && (mask.batch | mask.head | mask.row | keys) % 2 == 0;
-  return fmt::format("constexpr int MASKED = {:d}, MASK_PAIRS = {:d};\ntypedef {} Mask;\n", given.has_value(),
-                     is_even && !is_truth, is_truth ? "u8" : dtype_name(mask.dtype));
+  return fmt::format("constexpr int MASK_PAIRS = {:d};\n", is_even && mask.dtype != DType::boolean);
 }
 
 }  // namespace
 
-std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& given,
-                                     std::int64_t keys) {
-  const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
-  return mask_text(given, keys, false) +
-         fmt::format("constexpr int MASK_BATCH = {}, MASK_PERIOD = {}, MASK_HEAD = {}, MASK_ROW = {};\n",
-                     mask.batch, mask.period, mask.head, mask.row);
+std::string attention_mask_type(const std::optional<CudaAttentionProblem::Mask>& mask) {
+  const DType dtype = mask.value_or(CudaAttentionProblem::Mask{}).dtype;
+  return fmt::format("constexpr int MASKED = {:d};\ntypedef {} Mask;\n", mask.has_value(),
+                     dtype == DType::boolean ? "u8" : dtype_name(dtype));
 }
 
 std::string attention_constants(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
@@ -194,7 +190,7 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   define("CONSUMERS", choice.consumers);
   define("STAGES", choice.stages);
   define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
-  text += mask_text(problem.mask, problem.keys, problem.is_open);
+  text += attention_mask_type(problem.mask) + mask_pairs_text(problem.mask, problem.keys, problem.is_open);
   text += fmt::format("constexpr float SCALE = {:a}f;\n",
                       static_cast<float>(problem.scale * std::numbers::log2e));
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
@@ -239,17 +235,16 @@ std::string lie_text() {
 }
 
 std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand) {
-  return fmt::format("__device__ constexpr Lie {} = {{{}, {}, {}, {}, {}}};\n", name, operand.offset,
-                     operand.batch, operand.head, operand.row, operand.share);
+  return fmt::format(
+      "DEVICE Lie lie_{0}(const Extents& e) {{\n  return {{{1}, e.{0}_batch, e.{0}_head, {2}, {3}}};\n}}\n",
+      name, operand.offset, operand.row, operand.share);
 }
 
 std::string attention_lies(const CudaAttentionProblem& problem) {
   std::string text = lie_text();
   for (const auto& [name, operand] :
        {std::pair{"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}, {"out", &problem.out}})
-    text += fmt::format(
-        "DEVICE Lie lie_{0}(const Extents& e) {{\n  return {{{1}, e.{0}_batch, e.{0}_head, {2}, {3}}};\n}}\n",
-        name, operand->offset, operand->row, operand->share);
+    text += lie_text(name, *operand);
   return text +
          fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
 }

@@ -76,6 +76,8 @@ std::array<const Operand*, 4> sides(const CudaAttentionGradientProblem& p) {
   }
 }
 
+constexpr std::array<const char*, 4> side_names = {"r1", "r2", "c1", "c2"};
+
 bool rows_are_queries(const CudaAttentionGradientProblem& problem) {
   return problem.of == Of::queries || problem.of == Of::sums;
 }
@@ -120,23 +122,58 @@ std::vector<CudaAttentionGradientChoice> hopper_choices(const CudaAttentionGradi
           {true, 4, block_of(columns, {96, 112, 128}), 2, 2}};
 }
 
+/// What a mask says of blocks of columns has a bit each; of open ones there are no more than these words have.
+constexpr std::int64_t open_flag_words = 32;
+
+std::int64_t flag_words(const CudaAttentionGradientProblem& problem,
+                        const CudaAttentionGradientChoice& choice) {
+  if (!problem.mask) return 1;
+  const std::int64_t columns = rows_are_queries(problem) ? problem.keys : problem.queries;
+  const std::int64_t words = ceil_div(columns, std::int64_t{32} * choice.block);
+  if (!problem.is_open) return words;
+  if (words > open_flag_words)
+    throw UnsupportedError("its mask has more than {} columns", open_flag_words * 32 * choice.block);
+  return open_flag_words;
+}
+
+/// `with_lies`: how tensors lie is read by the kernel, not by tensor maps.
+std::vector<CudaExtent> extents_of(const CudaAttentionGradientProblem& problem, bool with_lies) {
+  constexpr std::int64_t l2_for_heads = 24 << 20;
+  const bool by_query = rows_are_queries(problem), is_open = problem.is_open;
+  const std::int64_t bytes_of_head =
+      4 * (problem.queries + problem.keys) * problem.depth;  // two tensors of each, 16 bits
+  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
+  const bool mask_is_open = is_open && problem.mask.has_value();
+  std::vector<CudaExtent> extents = {
+      {"batch", problem.batch, is_open},
+      {"rows", by_query ? problem.queries : problem.keys, is_open},
+      {"columns", by_query ? problem.keys : problem.queries, is_open},
+      {"head_group", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head), is_open},
+      {"mask_batch", mask.batch, mask_is_open},
+      {"mask_period", mask.period, mask_is_open},
+      {"mask_head", mask.head, mask_is_open},
+      {"mask_row", mask.row, mask_is_open}};
+  if (!with_lies) return extents;
+  const auto add = [&](const std::string& name, const Operand& operand) {
+    extents.push_back({name + "_batch", operand.batch, is_open});
+    extents.push_back({name + "_head", operand.head, is_open});
+  };
+  const std::array<const Operand*, 4> operands = sides(problem);
+  for (std::size_t i = 0; i < operands.size(); ++i) add(side_names[i], *operands[i]);
+  add("out", problem.out);
+  return extents;
+}
+
 /// What both kernels read.
 std::string constants_text(const CudaAttentionGradientProblem& problem,
                            const CudaAttentionGradientChoice& choice) {
-  constexpr std::int64_t l2_for_heads = 24 << 20;
-  const bool by_query = rows_are_queries(problem);
-  const std::int64_t bytes_of_head =
-      4 * (problem.queries + problem.keys) * problem.depth;  // two tensors of each, 16 bits
-  std::string text = attention_mask_constants(problem.mask, problem.keys);
+  const std::vector<CudaExtent> extents = extents_of(problem, !choice.hopper);
+  std::string text = attention_mask_type(problem.mask);
   const auto define = [&](const char* name, std::int64_t value) {
     text += fmt::format("constexpr int {} = {};\n", name, value);
   };
-  define("BATCH", problem.batch);
   define("HEADS", problem.heads);
-  define("HEAD_GROUP", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head));
-  define("ROW_COUNT", by_query ? problem.queries : problem.keys);
-  define("COLUMN_COUNT", by_query ? problem.keys : problem.queries);
-  define("QUERIES", problem.queries);
+  define("FLAG_WORDS", flag_words(problem, choice));
   define("DEPTH", problem.depth);
   define("OF", static_cast<int>(problem.of));
   define("CAUSAL", problem.causal ? 1 : 0);
@@ -147,19 +184,20 @@ std::string constants_text(const CudaAttentionGradientProblem& problem,
   return text + fmt::format(
                     "constexpr float SCALE = {:a}f, SUM_SCALE = {:a}f;\ntypedef {} Element;\n"
                     "struct Arguments {{\n  Element* out;\n  const Element *r1, *r2, *c1, *c2;\n"
-                    "  const float *sums, *products;\n  const Mask* mask;\n}};\n",
+                    "  const float *sums, *products;\n  const Mask* mask;\n{}}};\n{}",
                     static_cast<float>(problem.scale * std::numbers::log2e),
-                    static_cast<float>(problem.scale), dtype_name(problem.element));
+                    static_cast<float>(problem.scale), dtype_name(problem.element), extent_members(extents),
+                    extents_text(extents));
 }
 
 /// Of single warps.
 std::string warps_text(const CudaAttentionGradientProblem& problem,
                        const CudaAttentionGradientChoice& choice) {
-  static constexpr const char* names[] = {"R1", "R2", "C1", "C2"};
-  std::string text = fmt::format("{}{}", embedded::cuda_card, lie_text());
+  std::string text = fmt::format("{}{}", embedded::cuda_card, constants_text(problem, choice));
+  text += lie_text();
   const std::array<const Operand*, 4> operands = sides(problem);
-  for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(names[i], *operands[i]);
-  text += lie_text("OUT", problem.out) + constants_text(problem, choice);
+  for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(side_names[i], *operands[i]);
+  text += lie_text("out", problem.out);
   return text + fmt::format("constexpr int WIDTH = {};\n{}{}", round_up(problem.depth, std::int64_t{16}),
                             embedded::cuda_attention_slopes, embedded::cuda_attention_gradient);
 }
@@ -201,6 +239,7 @@ Reading<CudaAttentionGradientProblem> read_cuda_attention_gradient(const Kernel&
   if (body.outputs.size() != 1) return {{}, "it has several outputs"};
   CudaAttentionGradientProblem problem;
   problem.of = node.op == Op::attention_sums ? Of::sums : static_cast<Of>(node.attributes.integer("of"));
+  problem.is_open = kernel.open != nullptr;
   problem.element = body.type(node.inputs[0]).dtype;
   problem.out_argument = static_cast<int>(body.inputs.size());
   if (problem.element != DType::bf16 && problem.element != DType::f16)
@@ -233,9 +272,9 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
                                           const CudaAttentionGradientChoice& choice) {
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("attention_gradient_{}_{}_{}x{}x{}x{}", static_cast<int>(problem.of),
-                             dtype_name(problem.element), problem.batch * problem.heads, problem.queries,
-                             problem.keys, problem.depth);
+  launch.entry = entry_name(
+      fmt::format("attention_gradient_{}_{}", static_cast<int>(problem.of), dtype_name(problem.element)),
+      problem.is_open, {problem.batch * problem.heads, problem.queries, problem.keys, problem.depth});
   result.source.text =
       fmt::format("#define KERNEL {}\n{}", launch.entry,
                   choice.hopper ? hopper_text(problem, choice) : warps_text(problem, choice));
@@ -251,6 +290,7 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
   launch.pointers.push_back(problem.sums);
   launch.pointers.push_back(problem.products);
   launch.pointers.push_back(problem.mask ? problem.mask->argument : -1);
+  launch.numbers = extent_numbers(extents_of(problem, !choice.hopper));
   return result;
 }
 

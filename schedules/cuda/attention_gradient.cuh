@@ -4,7 +4,7 @@
 //
 // schedules/cuda/attention_gradient.cpp writes these ahead of this text:
 //   WIDTH                     DEPTH rounded up to 16
-//   R1, R2, C1, C2, OUT       Lie: where a tensor begins, and its strides
+//   lie_r1, lie_r2, lie_c1, lie_c2, lie_out   Lie of extents: where a tensor begins, and its strides
 // and attention_slopes.cuh.
 
 constexpr int PITCH = 2 * WIDTH + 16, ROW_BYTES = ROWS * PITCH, COLUMN_BYTES = BLOCK * PITCH;
@@ -14,14 +14,14 @@ typedef float Result[WIDTH / 2];
 typedef u32 Fragments[WIDTH / 16][4];
 
 // COUNT rows from row `first` on.
-template <int COUNT, int LIMIT>
-DEVICE void copy_rows(u32 to, const Element* from, long long stride, int first) {
+template <int COUNT>
+DEVICE void copy_rows(u32 to, const Element* from, long long stride, int first, int limit) {
   constexpr int PIECES = WIDTH / 8, ALL = COUNT * PIECES;
 #pragma unroll
   for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {
     const int at = i * THREADS + threadIdx.x, row = at / PIECES, column = at % PIECES * 8;
     if (ALL % THREADS != 0 && at >= ALL) break;
-    const bool is_there = first + row < LIMIT && column < DEPTH;
+    const bool is_there = first + row < limit && column < DEPTH;
     copy_later(to + row * PITCH + column * 2, is_there ? from + (first + row) * stride + column : from, is_there);
   }
 }
@@ -68,17 +68,17 @@ DEVICE void multiply_columns(Result& result, const Scores& s, u32 columns, int l
 }
 
 /// What is known of a block of queries, to a stage.
-DEVICE void copy_known(const Arguments& a, u32 to, long long head, int first) {
+DEVICE void copy_known(const Extents& e, const Arguments& a, u32 to, long long head, int first) {
   for (int i = threadIdx.x; i < BLOCK; i += THREADS) {
-    const bool is_there = first + i < QUERIES;
-    const long long at = head * QUERIES + (is_there ? first + i : 0);
+    const bool is_there = first + i < queries_of(e);
+    const long long at = head * queries_of(e) + (is_there ? first + i : 0);
     copy_bytes_later<4>(to + 4 * i, a.sums + at, is_there ? 4 : 0);
     if constexpr (HAS_SLOPES) copy_bytes_later<4>(to + KNOWN_BYTES + 4 * i, a.products + at, is_there ? 4 : 0);
   }
 }
 
 // A warp's rows leave by way of its part of shared memory.
-DEVICE void store_result(Element* out, u8* buffer, const Result& result, int first_row, int lane) {
+DEVICE void store_result(const Extents& e, Element* out, u8* buffer, const Result& result, int first_row, int lane) {
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const float scale = HAS_SLOPES ? SUM_SCALE : 1.f;
@@ -91,8 +91,8 @@ DEVICE void store_result(Element* out, u8* buffer, const Result& result, int fir
   constexpr int PIECES = DEPTH / 8;
   for (int i = lane; i < 16 * PIECES; i += 32) {
     const int row = i / PIECES, piece = i % PIECES;
-    if (first_row + row < ROW_COUNT)
-      *(uint4*)(out + (first_row + row) * OUT.row + 8 * piece) = *(const uint4*)(buffer + row * PITCH + 16 * piece);
+    if (first_row + row < e.rows)
+      *(uint4*)(out + (first_row + row) * lie_out(e).row + 8 * piece) = *(const uint4*)(buffer + row * PITCH + 16 * piece);
   }
 }
 
@@ -101,25 +101,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   __shared__ Flags flags;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const u32 rows = shared_address(raw), stages = rows + (HAS_SLOPES ? 2 : 1) * ROW_BYTES;
-  const Tile tile = tile_at(blockIdx.x);
+  const Extents e = extents_of(arguments);
+  const Tile tile = tile_at(e, blockIdx.x);
   const long long head = (long long)tile.batch * HEADS + tile.head;
   const int first_row = tile.row + 16 * warp, row = first_row + lane / 4;
-  const Element* c1 = arguments.c1 + C1.at(tile);
-  const Element* c2 = arguments.c2 + C2.at(tile);
-  const Mask* mask = mask_of(arguments, tile);
+  const Element* c1 = arguments.c1 + lie_c1(e).at(tile);
+  const Element* c2 = arguments.c2 + lie_c2(e).at(tile);
+  const Mask* mask = mask_of(e, arguments, tile);
   const auto load = [&](int block, int turn) {
     const u32 stage = stages + turn * STAGE_BYTES;
-    copy_rows<BLOCK, COLUMN_COUNT>(stage, c1, C1.row, block * BLOCK);
-    if constexpr (HAS_SECOND) copy_rows<BLOCK, COLUMN_COUNT>(stage + COLUMN_BYTES, c2, C2.row, block * BLOCK);
-    if constexpr (!ROWS_ARE_QUERIES) copy_known(arguments, stage + KNOWN_AT, head, block * BLOCK);
+    copy_rows<BLOCK>(stage, c1, lie_c1(e).row, block * BLOCK, e.columns);
+    if constexpr (HAS_SECOND) copy_rows<BLOCK>(stage + COLUMN_BYTES, c2, lie_c2(e).row, block * BLOCK, e.columns);
+    if constexpr (!ROWS_ARE_QUERIES) copy_known(e, arguments, stage + KNOWN_AT, head, block * BLOCK);
     copies_commit();
   };
-  const auto [begin, end] = span_of(tile);
+  const auto [begin, end] = span_of(e, tile);
   allow_next_kernel();
   wait_previous_kernels();
-  copy_rows<ROWS, ROW_COUNT>(rows, arguments.r1 + R1.at(tile), R1.row, tile.row);
-  if constexpr (HAS_SLOPES) copy_rows<ROWS, ROW_COUNT>(rows + ROW_BYTES, arguments.r2 + R2.at(tile), R2.row, tile.row);
-  if constexpr (MASKED) read_flags(flags, mask, tile, begin, end);
+  copy_rows<ROWS>(rows, arguments.r1 + lie_r1(e).at(tile), lie_r1(e).row, tile.row, e.rows);
+  if constexpr (HAS_SLOPES) copy_rows<ROWS>(rows + ROW_BYTES, arguments.r2 + lie_r2(e).at(tile), lie_r2(e).row, tile.row, e.rows);
+  if constexpr (MASKED) read_flags(e, flags, mask, tile, begin, end);
   const int first = next_seen(flags, begin, end);
   if (first < end) load(first, 0);
   else copies_commit();
@@ -127,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   Result result = {};
   Totals totals = {{-1e30f, -1e30f}, {0.f, 0.f}};
   Known known = {};
-  if constexpr (OF == 0) known = known_of_rows(arguments, head, row);
+  if constexpr (OF == 0) known = known_of_rows(e, arguments, head, row);
   int turn = 0;
 #pragma unroll 1
   for (int block = first; block < end; turn ^= 1) {
@@ -144,14 +145,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     const int column = block * BLOCK + lane % 4 * 2;
     Scores s, change;
     multiply_rows(s, r1, stage, lane);
-    const bool is_seen = sees_all(first_row, block * BLOCK) && !(MASKED && is_set(flags.hides, block));
+    const bool is_seen = sees_all(e, first_row, block * BLOCK) && !(MASKED && is_set(flags.hides, block));
     if constexpr (OF == 3) {
-      if (is_seen) add_powers<true>(totals, mask, s, row, column);
-      else add_powers<false>(totals, mask, s, row, column);
+      if (is_seen) add_powers<true>(e, totals, mask, s, row, column);
+      else add_powers<false>(e, totals, mask, s, row, column);
     } else {
       if constexpr (HAS_SLOPES) multiply_rows(change, r2, stage + COLUMN_BYTES, lane);
-      if (is_seen) weigh<true>(mask, s, known, stage + KNOWN_AT, row, column);
-      else weigh<false>(mask, s, known, stage + KNOWN_AT, row, column);
+      if (is_seen) weigh<true>(e, mask, s, known, stage + KNOWN_AT, row, column);
+      else weigh<false>(e, mask, s, known, stage + KNOWN_AT, row, column);
       if constexpr (HAS_SLOPES) turn_into_slopes(change, s, known, stage + KNOWN_AT);
       multiply_columns(result, OF == 2 ? s : change, stage + (OF == 2 ? COLUMN_BYTES : 0), lane);
     }
@@ -160,6 +161,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   }
   copies_wait<0>();
   __syncthreads();
-  if constexpr (OF == 3) store_totals(arguments, totals, head, row, lane);
-  else store_result(arguments.out + OUT.at(tile), raw + 16 * warp * PITCH, result, first_row, lane);
+  if constexpr (OF == 3) store_totals(e, arguments, totals, head, row, lane);
+  else store_result(e, arguments.out + lie_out(e).at(tile), raw + 16 * warp * PITCH, result, first_row, lane);
 }

@@ -23,6 +23,7 @@ struct CudaAttentionGradientProblem : CudaAttentionExtents {
   DType element = DType::bf16;
   bool causal = false;
   double scale = 1;
+  bool is_open = false;  ///< runs give the batch, queries and keys
 };
 [[nodiscard]] Reading<CudaAttentionGradientProblem> read_cuda_attention_gradient(const Kernel& kernel);
 

@@ -78,11 +78,11 @@ DEVICE void round_factors(Factors& factors, const Scores& s) {
 /// What a thread of a warpgroup reads of a block of queries, for all of them.
 constexpr int KNOWN_PARTS = HAS_SLOPES ? 2 : 1, KNOWN_EACH = (KNOWN_PARTS * BLOCK + 127) / 128;
 typedef float KnownPart[KNOWN_EACH];
-DEVICE void read_known(KnownPart& part, const Arguments& a, long long head, int first, int thread) {
+DEVICE void read_known(const Extents& e, KnownPart& part, const Arguments& a, long long head, int first, int thread) {
 #pragma unroll
   for (int i = 0; i < KNOWN_EACH; i++) {
     const int at = i * 128 + thread;
-    const long long query = head * QUERIES + min(first + at % BLOCK, QUERIES - 1);
+    const long long query = head * queries_of(e) + min(first + at % BLOCK, queries_of(e) - 1);
     part[i] = at < KNOWN_PARTS * BLOCK ? __ldg((at < BLOCK ? a.sums : a.products) + query) : 0.f;
   }
 }
@@ -94,7 +94,7 @@ DEVICE void share_known(const KnownPart& part, u32 to, int thread, int group) {
 }
 
 /// A warpgroup's rows leave by way of the place of its rows of r1.
-DEVICE void store_result(const TensorMap* map, u32 rows, Result& result, const Tile& tile, int group, int thread) {
+DEVICE void store_result(const Extents& e, const TensorMap* map, u32 rows, Result& result, const Tile& tile, int group, int thread) {
   const int first_row = tile.row + 64 * group, row = 64 * group + thread / 32 * 16 + thread % 16;
   const float scale = HAS_SLOPES ? SUM_SCALE : 1.f;
   named_sync(1 + group, 128);  // all of them are multiplied
@@ -108,7 +108,7 @@ DEVICE void store_result(const TensorMap* map, u32 rows, Result& result, const T
   }
   fence_shared_for_engines();
   named_sync(1 + group, 128);
-  if (thread != 0 || first_row >= ROW_COUNT) return;
+  if (thread != 0 || first_row >= e.rows) return;
 #pragma unroll
   for (int i = 0; i < SLICES; i++)
     store_box(map, i * 64, first_row, tile.head, tile.batch, rows + i * (ROWS * 128) + group * 8192);
@@ -125,16 +125,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   const int thread = threadIdx.x % 128, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int group = GROUPS == 1 ? 0 : __shfl_sync(~0u, threadIdx.x / 128, 0);
   const Places p = make_places(raw);
-  const Tile tile = tile_at(blockIdx.x);
+  const Extents e = extents_of(arguments);
+  const Tile tile = tile_at(e, blockIdx.x);
   const long long head = (long long)tile.batch * HEADS + tile.head;
   const int first_row = tile.row + 16 * warp, row = first_row + lane / 4;
-  const Mask* mask = mask_of(arguments, tile);
-  const Span span = span_of(tile);
+  const Mask* mask = mask_of(e, arguments, tile);
+  const Span span = span_of(e, tile);
   allow_next_kernel();
   if (threadIdx.x == 0) init_barriers(p);
   __syncthreads();
   wait_previous_kernels();
-  if constexpr (MASKED) read_flags(flags, mask, tile, span.begin, span.end);
+  if constexpr (MASKED) read_flags(e, flags, mask, tile, span.begin, span.end);
   int ahead = next_seen(flags, span.begin, span.end), loaded = 0;  // of the thread that loads
   const auto load_ahead = [&] {
     if (ahead >= span.end) return;
@@ -151,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   Result result = {};
   Totals totals = {{-1e30f, -1e30f}, {0.f, 0.f}};
   Known known = {};
-  if constexpr (OF == 0) known = known_of_rows(arguments, head, row);
+  if constexpr (OF == 0) known = known_of_rows(e, arguments, head, row);
   const u32 r1 = p.rows + group * 8192;
   barrier_wait(p.ready, 0);
   int count = 0;
@@ -164,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     barrier_wait(p.full + 8 * stage, count / STAGES & 1);
     if (!sees_none<64>(tile.row + 64 * group, block * BLOCK)) {
       KnownPart part;
-      if constexpr (!ROWS_ARE_QUERIES) read_known(part, arguments, head, block * BLOCK, thread);
+      if constexpr (!ROWS_ARE_QUERIES) read_known(e, part, arguments, head, block * BLOCK, thread);
       Scores s, change;
       start_scores(s, r1, c1);
       if constexpr (HAS_SLOPES) start_scores(change, r1 + ROW_BYTES, c2);
@@ -172,13 +173,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
       products_wait<(HAS_SLOPES ? 1 : 0)>();
       hold(s);
       const int column = block * BLOCK + lane % 4 * 2;
-      const bool is_seen = sees_all(first_row, block * BLOCK) && !(MASKED && is_set(flags.hides, block));
+      const bool is_seen = sees_all(e, first_row, block * BLOCK) && !(MASKED && is_set(flags.hides, block));
       if constexpr (OF == 3) {
-        if (is_seen) add_powers<true>(totals, mask, s, row, column);
-        else add_powers<false>(totals, mask, s, row, column);
+        if (is_seen) add_powers<true>(e, totals, mask, s, row, column);
+        else add_powers<false>(e, totals, mask, s, row, column);
       } else {
-        if (is_seen) weigh<true>(mask, s, known, known_at, row, column);
-        else weigh<false>(mask, s, known, known_at, row, column);
+        if (is_seen) weigh<true>(e, mask, s, known, known_at, row, column);
+        else weigh<false>(e, mask, s, known, known_at, row, column);
         if constexpr (HAS_SLOPES) {
           products_wait<0>();
           hold(change);
@@ -194,6 +195,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
     }
     if (thread == 0) barrier_arrive(p.empty + 8 * stage);
   }
-  if constexpr (OF == 3) store_totals(arguments, totals, head, row, lane);
-  else store_result(&map_out, p.rows, result, tile, group, thread);
+  if constexpr (OF == 3) store_totals(e, arguments, totals, head, row, lane);
+  else store_result(e, &map_out, p.rows, result, tile, group, thread);
 }

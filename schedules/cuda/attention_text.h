@@ -22,10 +22,9 @@ namespace sylvite {
                                           std::int64_t rows, int box_rows);
 /// multiply_scores and multiply_values of attention.cuh: products of a warpgroup with `columns` of scores, and of values.
 [[nodiscard]] std::string attention_products(DType element, int scores, int values);
-/// Strides of a mask as constants, and how it is read.
-[[nodiscard]] std::string attention_mask_constants(const std::optional<CudaAttentionProblem::Mask>& mask,
-                                                   std::int64_t keys);
-/// struct Lie, of a tensor's strides; and one of them by name.
+/// Whether there is a mask, and of what type.
+[[nodiscard]] std::string attention_mask_type(const std::optional<CudaAttentionProblem::Mask>& mask);
+/// struct Lie, of a tensor's strides; and lie_NAME, one of them, whose strides of the batch and of heads are extents.
 [[nodiscard]] std::string lie_text();
 [[nodiscard]] std::string lie_text(const char* name, const CudaAttentionProblem::Operand& operand);
 /// lie_q, lie_k, lie_v and lie_out, DEPTH and VALUE_DEPTH.

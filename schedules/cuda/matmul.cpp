@@ -30,7 +30,7 @@ std::string windows_text(const CudaMatmulProblem& problem) {
   const auto pair = [](const char* name, std::int64_t x, std::int64_t y) {
     return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
   };
-  return fmt::format("constexpr int CHANNELS = {};\n", windows.channels) +
+  return fmt::format("constexpr int CHANNELS = {};\n", problem.k_is_open ? 0 : windows.channels) +
          fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n", problem.part,
                      batch_taps, batch_taps_x) +
          fmt::format(

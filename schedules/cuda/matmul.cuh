@@ -5,7 +5,7 @@
 //
 // schedules/cuda/matmul.cpp writes these ahead of this text:
 //   Extents, extents_of       extents of the product: x, y, batch; out_lines, out_columns of a convolution
-//   CHANNELS, TAPS_X, TAPS_Y  its depth: channels of every tap of a window; a matrix has one tap
+//   CHANNELS, TAPS_X, TAPS_Y  its depth: channels of every tap of a window; a matrix has one tap, and 0 where runs give its depth
 //   STRIDE_X, STRIDE_Y, DILATION_X, DILATION_Y, PAD_X, PAD_Y  of a convolution
 //   X_ROLE, Y_ROLE            see Role
 //   ELEMENT_BYTES             2 or 4 (f32)
@@ -118,8 +118,9 @@ extern "C" __global__ void __launch_bounds__(384, 1)
   if constexpr (CLUSTER > 1) cluster_sync();
   else __syncthreads();
   allow_next_kernel();
-  const int first_step = SPLIT > 1 ? rank * STEPS / SPLIT : 0;
-  const int steps = SPLIT > 1 ? (rank + 1) * STEPS / SPLIT - first_step : STEPS;
+  const int all_steps = steps_of(extents_of(arguments));
+  const int first_step = SPLIT > 1 ? rank * all_steps / SPLIT : 0;
+  const int steps = SPLIT > 1 ? (rank + 1) * all_steps / SPLIT - first_step : all_steps;
   if (warpgroup == 0) {
     set_registers_down<(MANY_SUMS ? 24 : 40)>();
     if (threadIdx.x >= 32)

@@ -133,6 +133,7 @@ std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool s
   return {swapped ? n : m,
           swapped ? m : n,
           {"batch", problem.batch, problem.is_open && problem.batch != 1},
+          {"depth", problem.k, problem.k_is_open},
           {"out_lines", w.out_lines, problem.has_open_images},
           {"out_columns", w.out_columns, problem.has_open_images}};
 }

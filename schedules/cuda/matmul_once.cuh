@@ -4,7 +4,7 @@
 // a filter's gradient have pixels of the next part there.
 constexpr int PRODUCTS = STAGE_ROW / 32;
 constexpr bool OF_PIXELS = X_ROLE == PIXELS || Y_ROLE == PIXELS;
-constexpr int LAST_PRODUCTS = OF_PIXELS ? PRODUCTS : ((CHANNELS - (TAP_STEPS - 1) * DEPTH) * ELEMENT_BYTES + 31) / 32;
+constexpr int LAST_PRODUCTS = OF_PIXELS || OPEN_DEPTH ? PRODUCTS : ((CHANNELS - (TAP_STEPS - 1) * DEPTH) * ELEMENT_BYTES + 31) / 32;
 
 template <int COUNT>
 DEVICE void multiply_stage(Sums& sums, u64 x, u64 y, bool adds) {

@@ -31,6 +31,12 @@ bool lies_as_result(const CudaMatmulProblem& problem, const PointwiseOperand& op
          problem.n * static_cast<std::int64_t>(dtype_size(operand.dtype)) % map_unit == 0;
 }
 
+/// In any run.
+std::int64_t most_steps(const CudaMatmulProblem& problem) {
+  constexpr std::int64_t many = 1 << 20;
+  return problem.k_is_open ? many : steps_of(problem);
+}
+
 SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card,
                            int chunk, int boxed) {
   SharedMemoryPlan plan;
@@ -62,7 +68,7 @@ SharedMemoryPlan plan_with(const CudaMatmulProblem& problem, const CudaMatmulCho
   const int fixed = to_align + 2 * plan.out_bytes + 2 * plan.vector_floats * 4 + 32;  // 4 barriers
   plan.stages = static_cast<int>((card.shared_bytes - fixed) / stage);
   plan.stages = static_cast<int>(
-      std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, steps_of(problem) * 2)));
+      std::min<std::int64_t>(plan.stages, std::max<std::int64_t>(enough_stages, most_steps(problem) * 2)));
   plan.shared_bytes = fixed + plan.stages * stage;
   return plan;
 }
@@ -145,7 +151,7 @@ SharedMemoryPlan plan_of(const CudaMatmulProblem& problem, const CudaMatmulChoic
   SharedMemoryPlan best;
   for (const int chunk : chunks_of(problem, choice)) {
     SharedMemoryPlan plan = plan_with(problem, choice, card, chunk, most_boxed);
-    while (plan.boxed() > 0 && plan.stages < std::min<std::int64_t>(stages_for_boxes, steps_of(problem)))
+    while (plan.boxed() > 0 && plan.stages < std::min<std::int64_t>(stages_for_boxes, most_steps(problem)))
       plan = plan_with(problem, choice, card, chunk, plan.boxed() - 1);
     const bool is_deeper = chunk >= 32 && best.stages < enough_stages && plan.stages > best.stages;
     if (best.chunk == 0 || is_deeper) best = plan;

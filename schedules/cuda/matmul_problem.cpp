@@ -201,6 +201,7 @@ Reading<CudaMatmulProblem> read_cuda_matmul(const Kernel& kernel) {
   CudaMatmulProblem& problem = reading.problem;
   problem.is_open = kernel.open != nullptr;
   problem.n_is_open = problem.is_open && !kernel.open->type(kernel.open->outputs[0]).shape.back().is_known();
+  problem.k_is_open = problem.is_open && !kernel.open->type(node.inputs[0]).shape.back().is_known();
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.batch = count(leading(dims));
   problem.m = dims[dims.size() - 2];

@@ -5,7 +5,8 @@ constexpr int CLUSTER = CLUSTER_X * CLUSTER_Y * SPLIT;
 constexpr int CONSUMER_X = PING_PONG ? TILE_X : TILE_X / 2;  // rows of a tile that a consumer owns
 constexpr int BLOCKS = CONSUMER_X / 64;                      // products of 64 rows
 constexpr bool MANY_SUMS = BLOCKS * TILE_Y > 256;            // more than 128 registers of sums
-constexpr int TAP_STEPS = (CHANNELS + DEPTH - 1) / DEPTH;
+constexpr bool OPEN_DEPTH = CHANNELS == 0;
+constexpr int TAP_STEPS = OPEN_DEPTH ? 1 << 24 : (CHANNELS + DEPTH - 1) / DEPTH;
 constexpr int STEPS = TAP_STEPS * TAPS_X * TAPS_Y * TAPS_Z;
 constexpr bool SPANS_FRAMES = TAPS_Z > 1 || FRAMES > 1 || OUT_FRAMES > 1;
 constexpr int X_BYTES = TILE_X * STAGE_ROW, Y_BYTES = TILE_Y * STAGE_ROW;
@@ -40,6 +41,10 @@ DEVICE Shared shared_places(char* raw) {
   s.residual = s.received + 16;
   s.rests = s.residual + 16;
   return s;
+}
+
+DEVICE int steps_of(const Extents& extents) {
+  return OPEN_DEPTH ? (extents.depth + DEPTH - 1) / DEPTH : STEPS;
 }
 
 // Cluster tiles along both sides, and in all.

@@ -22,6 +22,10 @@ std::int64_t vector_of(const CudaScatterRowsProblem& problem) {
   return vector;
 }
 
+bool are_known(const Shape& shape) {
+  return std::ranges::all_of(shape, &Extent::is_known);
+}
+
 std::int64_t strips_of(const CudaScatterRowsProblem& problem) {
   return ceil_div(problem.columns, lanes * vector_of(problem));
 }
@@ -43,6 +47,9 @@ Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel) {
   problem.indices = body_input_number(body, node.inputs[1]);
   problem.updates = body_input_number(body, node.inputs[2]);
   problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.is_open = kernel.open != nullptr;
+  if (problem.is_open && !are_known(kernel.open->type(node.inputs[0]).shape))
+    return {problem, "runs give the extents of its table"};
   if (!is_float_storage(x.dtype) || updates.dtype != x.dtype) return {problem, "it adds no floats"};
   if (indices.dims().empty() || indices.dims().back() != 1) return {problem, "its slices are no rows"};
   if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
@@ -77,20 +84,22 @@ CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
   LaunchSpec& launch = result.launch;
   launch.entry =
       fmt::format("scatter_rows_{}_{}x{}", dtype_name(problem.out), problem.table, problem.columns);
+  const std::vector<CudaExtent> extents = {{"count", problem.count, problem.is_open}};
   result.source.text =
       fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int TABLE = {}, COLUMNS = {}, COUNT = {}, ROWS = {}, VECTOR = {};\ntypedef {} Index;\n"
+      "constexpr int TABLE = {}, COLUMNS = {}, ROWS = {}, VECTOR = {};\ntypedef {} Index;\n"
       "typedef {} Out;\ntypedef Out Update;\n"
       "struct Arguments {{\n  Out* out;\n  const Out* x;\n  const Index* indices;\n  const Update* "
-      "updates;\n}};\n{}",
-      problem.table, problem.columns, problem.count, choice.rows, vector_of(problem),
-      problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out),
-      embedded::cuda_scatter_rows);
+      "updates;\n{}}};\n{}{}",
+      problem.table, problem.columns, choice.rows, vector_of(problem),
+      problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out), extent_members(extents),
+      extents_text(extents), embedded::cuda_scatter_rows);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.table, choice.rows) * strips_of(problem));
   launch.shape.block[0] = threads;
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.x, problem.indices, problem.updates};
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

@@ -4,7 +4,8 @@
 // no row is written twice.
 //
 // schedules/cuda/scatter_rows.cpp writes these ahead of this text:
-//   TABLE, COLUMNS, COUNT     rows and columns of the result; updates
+//   TABLE, COLUMNS            rows and columns of the result
+//   Extents, extents_of       extents: count, of the updates
 //   ROWS, VECTOR              rows of a block; columns of a lane: a divisor of COLUMNS
 //   Index, Out, Update        types; Arguments: pointers out, x, indices, updates
 
@@ -18,19 +19,19 @@ struct Kept {
   int of_warp[WARPS];
 };
 
-/// The row of the block that index `i` is of, or -1.
-DEVICE int own_row(const Index* indices, int i, int first) {
-  if (i >= COUNT) return -1;
+/// The row of the block that index `i` of `all` is of, or -1.
+DEVICE int own_row(const Index* indices, int i, int all, int first) {
+  if (i >= all) return -1;
   const long long index = indices[i], row = index < 0 ? index + TABLE : index;
   return row >= first && row < first + ROWS && row < TABLE ? (int)(row - first) : -1;
 }
 
 /// Lists what of the chunk is the block's, in order; returns how many.
-DEVICE int list_chunk(Kept& kept, const Index* indices, int chunk, int first, int lane, int warp) {
+DEVICE int list_chunk(Kept& kept, const Index* indices, int all_indices, int chunk, int first, int lane, int warp) {
   int rows[PER_LANE], before[PER_LANE], count = 0;
 #pragma unroll
   for (int j = 0; j < PER_LANE; j++) {
-    rows[j] = own_row(indices, chunk + (warp * PER_LANE + j) * LANES + lane, first);
+    rows[j] = own_row(indices, chunk + (warp * PER_LANE + j) * LANES + lane, all_indices, first);
     const unsigned found = __ballot_sync(~0u, rows[j] >= 0);
     before[j] = count + __popc(found & ((1u << lane) - 1));
     count += __popc(found);
@@ -95,8 +96,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
       load_vector(arguments.x + (long long)(first + row) * COLUMNS + column, x);
     store_vector(&sums[row][lane * VECTOR], x);
   }
-  for (int chunk = 0; chunk < COUNT; chunk += CHUNK) {
-    const int count = list_chunk(kept, arguments.indices, chunk, first, lane, warp);
+  const int all = extents_of(arguments).count;
+  for (int chunk = 0; chunk < all; chunk += CHUNK) {
+    const int count = list_chunk(kept, arguments.indices, all, chunk, first, lane, warp);
     add_updates(kept, sums, arguments.updates, count, column, lane, warp);
     __syncthreads();
   }

@@ -13,6 +13,7 @@ struct CudaScatterRowsProblem {
   std::int64_t table = 0, columns = 0, count = 0;  ///< rows and columns of x; rows of the updates
   DType out = DType::f32, index = DType::i64;
   int x = 0, indices = 0, updates = 0, out_argument = 0;
+  bool is_open = false;  ///< runs give the count
 };
 [[nodiscard]] Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel);
 

@@ -27,7 +27,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cuda_attention_gradient_space = {cuda_attention_gradient_form, bind};
+const Space cuda_attention_gradient_space = {cuda_attention_gradient_form, bind, {}, Space::Open::extents};
 
 CudaTemplate cuda_attention_gradient_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

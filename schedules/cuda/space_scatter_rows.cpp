@@ -14,7 +14,10 @@ Form form_of(const CudaScatterRowsChoice& choice) {
 }  // namespace
 
 const Space cuda_scatter_rows_space = {
-    cuda_scatter_rows_form, bind_template<read_cuda_scatter_rows, cuda_scatter_rows_choices, form_of>};
+    cuda_scatter_rows_form,
+    bind_template<read_cuda_scatter_rows, cuda_scatter_rows_choices, form_of>,
+    {},
+    Space::Open::extents};
 
 CudaTemplate cuda_scatter_rows_template(const Kernel& kernel, const Form& form) {
   const CudaScatterRowsProblem problem =

@@ -56,7 +56,7 @@ std::string side_text(const char* side, const MatmulOperand& operand, std::int64
 
 std::string windows_text(const CudaMatmulProblem& problem) {
   CudaMatmulProblem::Windows w;
-  w.channels = problem.k;
+  w.channels = problem.k_is_open ? 1 : problem.k;
   if (problem.windows) w = *problem.windows;
   return fmt::format(
       "constexpr bool WINDOWS = {}, SPANS_FRAMES = {};\n"
@@ -104,8 +104,9 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
   const std::int64_t batch_pitch = problem.batch == 1 ? 0 : problem.out_batch_pitch();
   return fmt::format("typedef {} Element;\ntypedef {} Out;\n", dtype_name(problem.element),
                      dtype_name(problem.out)) +
-         fmt::format("constexpr int K = {};\nconstexpr bool X_IS_WHOLE = {}, Y_IS_WHOLE = {};\n", problem.k,
-                     !problem.is_open && problem.m % choice.tile_x == 0, problem.n % choice.tile_y == 0) +
+         fmt::format("constexpr int K = {};\nconstexpr bool X_IS_WHOLE = {}, Y_IS_WHOLE = {};\n",
+                     problem.k_is_open ? 0 : problem.k, !problem.is_open && problem.m % choice.tile_x == 0,
+                     problem.n % choice.tile_y == 0) +
          side_text("X", left_of(problem), bytes) + side_text("Y", right_of(problem), bytes) +
          windows_text(problem) +
          fmt::format(

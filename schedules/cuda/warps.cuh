@@ -10,7 +10,7 @@
 // leaves NaN, which counts as nothing.
 //
 // schedules/cuda/warps.cpp writes these ahead of this text:
-//   Extents, extents_of, K    extents of the product: x, y and batch; its depth
+//   Extents, extents_of, K    extents of the product: x, y, batch and depth; its depth, or 0 where runs give it
 //   X_IS_WHOLE, Y_IS_WHOLE    tiles fill the extent, in any run
 //   Element, Out, Arguments   types of operands and of a result; pointers: out, x, y, and what the epilogue reads
 //   X_DEPTH_FAST, ...         does x lie with its depth innermost, or its rows; X_PITCH elements from row to row, else from
@@ -35,7 +35,8 @@ constexpr int THREADS = 32 * WARPS_X * WARPS_Y * PARTS;
 constexpr int WARP_X = TILE_X / WARPS_X, WARP_Y = TILE_Y / WARPS_Y;
 constexpr int SIXTEENS = WARP_X / 16, EIGHTS = WARP_Y / 8;
 constexpr int ELEMENT_BYTES = sizeof(Element), PIECE = 16 / ELEMENT_BYTES;
-constexpr int DEPTH = STAGE_ROW / ELEMENT_BYTES, STEPS = (K + DEPTH - 1) / DEPTH;
+constexpr int DEPTH = STAGE_ROW / ELEMENT_BYTES;
+constexpr bool OPEN_DEPTH = K == 0, HAS_WHOLE_STAGES = !OPEN_DEPTH && K % DEPTH == 0;
 constexpr int SLICES = STAGE_ROW / 32 / PARTS;  // of a part in a stage
 constexpr int X_BYTES = TILE_X * STAGE_ROW, STAGE_BYTES = (TILE_X + TILE_Y) * STAGE_ROW;
 constexpr int OUT_PITCH = (TILE_Y + 8) * sizeof(Out);  // of results in shared memory: no bank conflicts
@@ -43,6 +44,10 @@ constexpr int OUT_PITCH = (TILE_Y + 8) * sizeof(Out);  // of results in shared m
 typedef float Sums[SIXTEENS][EIGHTS][4];
 typedef u32 Lefts[SIXTEENS][4];
 typedef u32 Rights[EIGHTS][2];
+
+DEVICE int depth_of(const Extents& extents) {
+  return OPEN_DEPTH ? extents.depth : K;
+}
 
 // The corner of a tile.
 struct Tile {
@@ -88,10 +93,10 @@ struct Matrix {
     const int swizzle = !DEPTH_FAST && ELEMENT_BYTES == 4 ? (line & 3) << 1 : LINE >= 128 ? line & 7 : line >> 1 & 3;
     return line * LINE + ((piece ^ swizzle) << 4);
   }
-  DEVICE static void copy(u32 to, const Element* from, int extent, int first_row, int first_depth) {
-    constexpr bool IS_WHOLE = HAS_WHOLE_TILES && K % DEPTH == 0;
+  DEVICE static void copy(u32 to, const Element* from, int extent, int deep, int first_row, int first_depth) {
+    constexpr bool IS_WHOLE = HAS_WHOLE_TILES && HAS_WHOLE_STAGES;
     // Rows beyond the last have results that are not stored: no step of the fold has to ask for them.
-    constexpr bool REPEATS_LAST = DEPTH_FAST && !HAS_WHOLE_TILES && K % DEPTH == 0;
+    constexpr bool REPEATS_LAST = DEPTH_FAST && !HAS_WHOLE_TILES && HAS_WHOLE_STAGES;
 #pragma unroll
     for (int i = 0; i < COUNT; i++) {
       const int at = i * THREADS + threadIdx.x, line = at / PIECES, piece = at % PIECES;
@@ -99,7 +104,7 @@ struct Matrix {
       const int depth = first_depth + (DEPTH_FAST ? piece * PIECE : line);
       int row = first_row + (DEPTH_FAST ? line : piece * PIECE), count = PIECE;
       if constexpr (REPEATS_LAST) row = min(row, extent - 1);
-      else if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < extent ? K - depth : 0) : (depth < K ? extent - row : 0);
+      else if constexpr (!IS_WHOLE) count = DEPTH_FAST ? (row < extent ? deep - depth : 0) : (depth < deep ? extent - row : 0);
       const int offset = DEPTH_FAST ? row * PITCH + depth : depth * PITCH + row;
       copy_piece<UNIT>(to + place(line, piece), from + (count > 0 ? offset : 0), count);
     }
@@ -178,7 +183,7 @@ struct WindowRows {
         const int at = i * THREADS + threadIdx.x;
         if (MatrixX::ALL % THREADS != 0 && at >= MatrixX::ALL) break;
         const bool is_there = has_frame && (unsigned)(line[i] + down) < (unsigned)extents.lines &&
-                              (unsigned)(column[i] + right) < (unsigned)extents.columns && (K % DEPTH == 0 || depth < K);
+                              (unsigned)(column[i] + right) < (unsigned)extents.columns && (HAS_WHOLE_STAGES || depth < K);
         const u32 place = to + MatrixX::place(at / MatrixX::PIECES, piece) + u * X_UNIT;
         const Element* source = from + (is_there ? origin[i] + offset : 0);
         if constexpr (X_UNIT == 2) write_shared_half(place, is_there ? __ldg((const u16*)source) : 0);
@@ -188,10 +193,11 @@ struct WindowRows {
   }
 };
 struct MatrixRows {
-  int extent, first_row;
-  DEVICE MatrixRows(const Extents& extents, int first_row, int) : extent(extents.x), first_row(first_row) {}
+  int extent, deep, first_row;
+  DEVICE MatrixRows(const Extents& extents, int first_row, int)
+      : extent(extents.x), deep(depth_of(extents)), first_row(first_row) {}
   DEVICE void copy(u32 to, const Element* from, int first_depth) const {
-    MatrixX::copy(to, from, extent, first_row, first_depth);
+    MatrixX::copy(to, from, extent, deep, first_row, first_depth);
   }
 };
 template <bool>
@@ -305,12 +311,13 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
   const Element* y = arguments.y + (Y_OFFSET + tile.batch * Y_BATCH);
   const Extents extents = extents_of(arguments);
   const typename RowsOf<WINDOWS>::Type rows(extents, tile.x, tile.batch);
+  const int deep = depth_of(extents), steps = (deep + DEPTH - 1) / DEPTH;
   int filled = 0, read = 0;  // stages of the ring
   const auto fill = [&](int step) {
-    if (step < STEPS) {
+    if (step < steps) {
       const u32 stage = ring + filled * STAGE_BYTES;
       rows.copy(stage, x, step * DEPTH);
-      MatrixY::copy(stage + X_BYTES, y, extents.y, tile.y, step * DEPTH);
+      MatrixY::copy(stage + X_BYTES, y, extents.y, deep, tile.y, step * DEPTH);
       if (++filled == STAGES) filled = 0;
     }
     copies_commit();
@@ -323,7 +330,7 @@ DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, c
   typename ProductsOf<EXACT>::Type products = {};
   load_slice(ring, warp, 0, lefts[0], rights[0]);
 #pragma unroll 1
-  for (int step = 0; step < STEPS; step++) {
+  for (int step = 0; step < steps; step++) {
 #pragma unroll
     for (int slice = 0; slice < SLICES; slice++) {
       const int next = (slice + 1) % SLICES;

@@ -98,6 +98,35 @@ Graph norms_of_any_rows(std::int64_t batch, std::int64_t rows) {
   return graph;
 }
 
+/// What training has: gradients of attention, of a weight whose depth is the rows, and of a table.
+Graph slopes(std::int64_t batch, std::int64_t rows) {
+  Graph graph;
+  const Dims heads = {batch, 2, rows, 64}, numbers = {batch, 2, rows};
+  std::vector<ValueId> inputs;
+  for (const char* name : {"q", "k", "v", "g"})
+    inputs.push_back(graph.add_input(name, make_type(DType::bf16, heads)));
+  for (const char* name : {"sums", "products"})
+    inputs.push_back(graph.add_input(name, make_type(DType::f32, numbers)));
+  for (std::int64_t of = 0; of < 3; ++of)
+    graph.outputs.push_back(
+        graph.add(Op::attention_gradient, inputs, {{"of", of}, {"causal", of % 2}, {"scale", 0.125}}));
+  graph.outputs.push_back(
+      graph.add(Op::attention_sums, {inputs[0], inputs[1]}, {{"causal", std::int64_t{1}}, {"scale", 0.125}}));
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {batch * rows, 128}));
+  const ValueId g = graph.add_input("slopes", make_type(DType::bf16, {batch * rows, 256}));
+  graph.outputs.push_back(graph.add(Op::matmul, {graph.add(Op::transpose, {x}, {{"perm", Dims{1, 0}}}), g}));
+  return graph;
+}
+
+/// Depths of a run on templates that take f32.
+Graph slopes_of_weights(std::int64_t batch, std::int64_t rows) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {batch * rows, 128}));
+  const ValueId g = graph.add_input("g", make_type(DType::f32, {batch * rows, 256}));
+  graph.outputs = {graph.add(Op::matmul, {graph.add(Op::transpose, {x}, {{"perm", Dims{1, 0}}}), g})};
+  return graph;
+}
+
 class GpuOpen : public GpuTest {
  protected:
   /// One set of kernels for all the sizes; how many were compiled for the last.
@@ -147,6 +176,14 @@ TEST_F(GpuOpen, FoldsAndTurnsOfAnyRows) {
 
 TEST_F(GpuOpen, NormsOfAnyRows) {
   EXPECT_EQ(run_at_sizes(norms_of_any_rows, "f32", 1e-4), 0);
+}
+
+TEST_F(GpuOpen, SlopesOfAnyRows) {
+  EXPECT_EQ(run_at_sizes(slopes, "bf16", 0.1), 0);
+}
+
+TEST_F(GpuOpen, SlopesOfWeights) {
+  EXPECT_EQ(run_at_sizes(slopes_of_weights, "f32", 2e-3), 0);
 }
 
 TEST_F(GpuOpen, NormsOfAnyRowsInBf16) {

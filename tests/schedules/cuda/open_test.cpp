@@ -110,6 +110,55 @@ Kernel causal_attention(std::int64_t rows) {
   return attention_kernel({.queries = rows, .keys = rows, .causal = true, .mask = {}});
 }
 
+/// The gradient of a layer's weight, whose depth is the rows.
+Kernel slopes_of_weight(std::int64_t rows) {
+  return norm_kernel(fmt::format(
+      "graph g(%x: bf16[{0},512], %g: bf16[{0},384]) {{ %t: bf16[512,{0}] = transpose(%x) {{perm=[1,0]}}"
+      " %m: bf16[512,384] = matmul(%t, %g) %r: f32[512,384] = cast(%m) {{to=\"f32\"}} return %r }}",
+      rows));
+}
+Kernel slopes_of_weight_in_f32(std::int64_t rows) {
+  return norm_kernel(fmt::format(
+      "graph g(%x: f32[{0},256], %g: f32[{0},128]) {{ %t: f32[256,{0}] = transpose(%x) {{perm=[1,0]}}"
+      " %m: f32[256,128] = matmul(%t, %g) return %m }}",
+      rows));
+}
+/// The gradient of a table by the rows that were read.
+Kernel slopes_of_table(std::int64_t rows) {
+  return norm_kernel(
+      fmt::format("graph g(%t: f32[1000,96], %i: i64[3,{0},1], %u: f32[3,{0},96]) {{"
+                  " %r: f32[1000,96] = scatter_nd(%t, %i, %u) {{reduction=\"add\"}} return %r }}",
+                  rows));
+}
+/// Queries, keys and values lie side by side, heads inside rows.
+Kernel slopes_of_attention(std::int64_t rows, int of) {
+  return norm_kernel(fmt::format(
+      "graph g(%a: bf16[3,{0},12,64], %b: bf16[3,{0},4,64], %s: f32[3,4,{0}], %p: f32[3,4,{0}], %m: "
+      "bool[3,1,{0},{0}]) {{"
+      " %x: bf16[3,{0},4,64] = slice(%a) {{sizes=[3,{0},4,64], starts=[0,0,0,0], steps=[1,1,1,1]}}"
+      " %y: bf16[3,{0},4,64] = slice(%a) {{sizes=[3,{0},4,64], starts=[0,0,4,0], steps=[1,1,1,1]}}"
+      " %z: bf16[3,{0},4,64] = slice(%a) {{sizes=[3,{0},4,64], starts=[0,0,8,0], steps=[1,1,1,1]}}"
+      " %q: bf16[3,4,{0},64] = transpose(%x) {{perm=[0,2,1,3]}}"
+      " %k: bf16[3,4,{0},64] = transpose(%y) {{perm=[0,2,1,3]}}"
+      " %v: bf16[3,4,{0},64] = transpose(%z) {{perm=[0,2,1,3]}}"
+      " %g: bf16[3,4,{0},64] = transpose(%b) {{perm=[0,2,1,3]}}"
+      " %r: bf16[3,4,{0},64] = attention_gradient(%q, %k, %v, %g, %s, %p, %m) {{of={1}, scale=0.125}}"
+      " %t: bf16[3,{0},4,64] = transpose(%r) {{perm=[0,2,1,3]}} return %t }}",
+      rows, of));
+}
+Kernel slopes_by_queries(std::int64_t rows) {
+  return slopes_of_attention(rows, 0);
+}
+Kernel slopes_by_keys(std::int64_t rows) {
+  return slopes_of_attention(rows, 1);
+}
+Kernel sums_of_attention(std::int64_t rows) {
+  return norm_kernel(
+      fmt::format("graph g(%q: bf16[3,4,{0},64], %k: bf16[3,4,{0},64]) {{"
+                  " %v: f32[3,4,{0}] = attention_sums(%q, %k) {{causal=1, scale=0.125}} return %v }}",
+                  rows));
+}
+
 Kernel convolution_of_any_image(std::int64_t lines) {
   return conv_kernel({.lines = lines, .columns = lines + 3});
 }
@@ -204,6 +253,12 @@ constexpr Case cases[] = {
     {"means", means, 49, 100, 81, "cuda_columns"},
     {"transpose", turned, 40, 50, 100, "cuda_transpose"},
     {"transpose of any rows", turned_of_any_rows, 41, 51, 101, "cuda_transpose"},
+    {"slopes of a weight", slopes_of_weight, 1300, 2000, 777, "cuda_matmul"},
+    {"slopes of a weight in f32", slopes_of_weight_in_f32, 1300, 2000, 777, "cuda_warps_matmul"},
+    {"slopes of a table", slopes_of_table, 130, 333, 500, "cuda_scatter_rows"},
+    {"slopes by queries", slopes_by_queries, 130, 333, 500, "cuda_attention_gradient"},
+    {"slopes by keys", slopes_by_keys, 130, 333, 500, "cuda_attention_gradient"},
+    {"sums of attention", sums_of_attention, 130, 333, 500, "cuda_attention_gradient"},
     {"attention of few keys", attention, 77, 100, 128, "cuda_attention"},
     {"attention in f32", attention_in_f32, 130, 333, 500, "cuda_attention"},
     {"causal attention", causal_attention, 130, 333, 500, "cuda_attention"},
