@@ -55,6 +55,15 @@ constexpr Case cases[] = {
     {"grouped_3x3",
      "(%a: T[32,128,56,56]@c128, %w: T[128,4,3,3]) { %v: T[32,128,56,56]@c128 = conv(%a, %w) {strides=[1,1], "
      "pads=[1,1,1,1], dilations=[1,1], groups=32} return %v }"},
+    {"narrow_8",
+     "(%a: T[32,8,128,128]@c8, %w: T[8,8,3,3]) { %v: T[32,8,128,128]@c8 = conv(%a, %w) {strides=[1,1], "
+     "pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }"},
+    {"narrow_16",
+     "(%a: T[32,16,128,128]@c16, %w: T[16,16,3,3]) { %v: T[32,16,128,128]@c16 = conv(%a, %w) {strides=[1,1], "
+     "pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }"},
+    {"narrow_32",
+     "(%a: T[32,32,112,112]@c32, %w: T[32,32,3,3]) { %v: T[32,32,112,112]@c32 = conv(%a, %w) {strides=[1,1], "
+     "pads=[1,1,1,1], dilations=[1,1], groups=1} return %v }"},
     {"matmul",
      "(%a: T[4096,4096], %w: T[4096,4096]) { %t: T[4096,4096] = transpose(%w) {perm=[1,0]} %v: T[4096,4096] "
      "= matmul(%a, %t) return %v }"},
@@ -178,7 +187,7 @@ std::vector<bench::Compiled> compile_choices(const Kernel& kernel) {
   add_choices(read_cuda_columns(kernel), columns_choices, make_cuda_columns, all);
   add_choices(read_cuda_depthwise(kernel), cuda_depthwise_choices, make_cuda_depthwise, all);
   const auto grouped_choices = [&](const CudaGroupedProblem& problem) {
-    return cuda_grouped_choices(problem, card);
+    return cuda_grouped_choices(problem, problem.element == DType::f32, card);
   };
   add_choices(read_cuda_grouped(kernel), grouped_choices, make_cuda_grouped, all);
   add_choices(read_cuda_transpose(kernel), cuda_transpose_choices, make_cuda_transpose, all);

@@ -68,9 +68,8 @@ bool takes_groups(const Operands& operands, std::int64_t groups) {
   const std::int64_t inputs = filter.dims()[1];
   const std::int64_t outputs = filter.dims()[0] / groups;
   if (operands.blocks.hold_all)
-    return operands.graph.is_constant(operands.node.inputs[1])
-               ? have_template(operands.type(0).dtype, groups, inputs, outputs)
-               : groups_fill_tiles(inputs, outputs);
+    return operands.graph.is_constant(operands.node.inputs[1]) ? have_template(groups, inputs, outputs)
+                                                               : groups_fill_tiles(inputs, outputs);
   if (operands.type(0).dtype == DType::bf16 && inputs % 2 != 0) return false;
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }

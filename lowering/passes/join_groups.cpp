@@ -143,7 +143,7 @@ bool join_constant(GraphRewriter& rewriter, const Node& node, const LoweringOpti
   const TensorType& x = rewriter.source().type(node.inputs[0]);
   const std::int64_t groups = node.attributes.integer("groups");
   const std::int64_t inputs = filter.dims().at(1), outputs = filter.dims().at(0) / groups;
-  const std::int64_t joined = groups_to_join(x.dtype, groups, inputs, outputs);
+  const std::int64_t joined = groups_to_join(groups, inputs, outputs);
   if (joined == 1 || !is_for_tensor_cores(x.dtype, options.tf32) || !is_image(x)) return false;
   std::vector<ValueId> operands;
   for (const ValueId input : node.inputs) operands.push_back(rewriter.mapped(input));

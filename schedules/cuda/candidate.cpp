@@ -36,7 +36,7 @@ constexpr TemplateRow templates[] = {
     {cuda_depthwise_form, cuda_depthwise_template, pack_for_cuda_depthwise},
     {cuda_depthwise_gradient_form, cuda_depthwise_gradient_template},
     {cuda_line_gradient_form, cuda_line_gradient_template},
-    {cuda_grouped_form, cuda_grouped_template, pack_for_cuda_grouped},
+    {cuda_grouped_form, cuda_grouped_template, pack_for_cuda_grouped, true},
     {cuda_attention_form, cuda_attention_template},
     {cuda_warps_attention_form, cuda_warps_attention_template},
     {cuda_attention_gradient_form, cuda_attention_gradient_template},

@@ -38,7 +38,7 @@ struct CudaGroupedProblem {
 };
 /// Of a depthwise convolution, with as many groups as channels, and as many results, or of a pooling.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_depthwise(const Kernel& kernel);
-/// Of groups that join to units (lowering/plan/grouped_filter.h), or of one group of few channels, of elements of 16 bits.
+/// Of groups that join to units (lowering/plan/grouped_filter.h), or of one group of few channels.
 [[nodiscard]] Reading<CudaGroupedProblem> read_cuda_grouped(const Kernel& kernel);
 
 /// The filter of a convolution lies as [tap][channel].
@@ -67,14 +67,16 @@ struct CudaGroupedChoice {
   int outputs = 16;  ///< of whole units, or a divisor of a unit's
   int columns = 16;  ///< 16 or 32, a divisor of `outputs` and of a unit's
   int pixels = 1;
-  int parts = 1;   ///< blocks that share the tiles of the same channels
-  int tile_z = 1;  ///< frames of a volume
+  int parts = 1;       ///< blocks that share the tiles of the same channels
+  int tile_z = 1;      ///< frames of a volume
+  bool exact = false;  ///< products of f32 are three in TF32
   bool operator==(const CudaGroupedChoice&) const = default;
   [[nodiscard]] std::string to_string() const;
 };
-/// Choices worth racing, the best guess first; none when nothing fits into the card's shared memory.
+/// Choices worth racing, the best guess first; none when nothing fits into the card's shared memory. `exact`: of f32 where
+/// TF32 is not allowed.
 [[nodiscard]] std::vector<CudaGroupedChoice> cuda_grouped_choices(const CudaGroupedProblem& problem,
-                                                                  const Card& card);
+                                                                  bool exact, const Card& card);
 [[nodiscard]] CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem,
                                              const CudaGroupedChoice& choice);
 

@@ -39,14 +39,16 @@ Form grouped_form(const CudaGroupedChoice& choice) {
            {"outputs", choice.outputs},
            {"columns", choice.columns},
            {"pixels", choice.pixels},
-           {"parts", choice.parts}}};
+           {"parts", choice.parts},
+           {"exact", choice.exact ? 1 : 0}}};
 }
 
 Binding bind_grouped(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaGroupedProblem> reading = read_cuda_grouped(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
-  std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, *machine.gpu);
+  const bool exact = reading.problem.element == DType::f32 && !machine.tf32;
+  std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, exact, *machine.gpu);
   if (choices.empty()) return {"its filters and windows do not fit into shared memory"};
   return bind_choices(*machine.gpu, std::move(choices), grouped_form);
 }
@@ -94,7 +96,7 @@ CudaTemplate cuda_grouped_template(const Kernel& kernel, const Form& form) {
   const CudaGroupedProblem problem = require_problem(read_cuda_grouped(kernel), cuda_grouped_form);
   return make_cuda_grouped(problem, {number(form, "tile_y"), number(form, "tile_x"), number(form, "outputs"),
                                      number(form, "columns"), number(form, "pixels"), number(form, "parts"),
-                                     number(form, "tile_z")});
+                                     number(form, "tile_z"), number(form, "exact") != 0});
 }
 
 }  // namespace sylvite

@@ -28,9 +28,9 @@ ConvSpec groups(std::int64_t channels, std::int64_t groups, std::int64_t taps, s
 }
 
 template <typename Choice>
-void check_result(const ConvCase& one, const Choice& choice, const CudaTemplate& text) {
+void check_result(const ConvCase& one, const Choice& choice, const CudaTemplate& text, double tolerance) {
   SCOPED_TRACE(choice.to_string() + " of\n" + one.kernel.text);
-  EXPECT_LT(error_of(run_template(text, one.kernel, one.inputs), one.reference), one.tolerance);
+  EXPECT_LT(error_of(run_template(text, one.kernel, one.inputs), one.reference), tolerance);
 }
 
 void check_depthwise(const ConvSpec& spec) {
@@ -38,18 +38,19 @@ void check_depthwise(const ConvSpec& spec) {
   const Reading<CudaGroupedProblem> reading = read_cuda_depthwise(one.kernel);
   ASSERT_EQ(reading.refusal, "") << one.kernel.text;
   for (const CudaDepthwiseChoice& choice : cuda_depthwise_choices(reading.problem))
-    check_result(one, choice, make_cuda_depthwise(reading.problem, choice));
+    check_result(one, choice, make_cuda_depthwise(reading.problem, choice), one.tolerance);
 }
 
 /// Every choice, or every `step`-th: compiling one takes a second.
-void check_grouped(const ConvSpec& spec, std::size_t step = 1) {
+void check_grouped(const ConvSpec& spec, std::size_t step = 1, bool exact = false) {
   const ConvCase one(spec, "cuda_grouped");
   const Reading<CudaGroupedProblem> reading = read_cuda_grouped(one.kernel);
   ASSERT_EQ(reading.refusal, "") << one.kernel.text;
-  const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, small_card());
+  const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, exact, small_card());
   ASSERT_FALSE(choices.empty());
   for (std::size_t i = 0; i < choices.size(); i += step)
-    check_result(one, choices[i], make_cuda_grouped(reading.problem, choices[i]));
+    check_result(one, choices[i], make_cuda_grouped(reading.problem, choices[i]),
+                 exact ? 1e-6 : one.tolerance);
 }
 
 TEST_F(GpuCudaDepthwise, WindowsAgreeWithTheInterpreter) {
@@ -180,6 +181,25 @@ TEST_F(GpuCudaGrouped, FewChannelsAgreeWithTheInterpreter) {
     spec.filters = filters;
     spec.epilogue = "residual";
     check_grouped(spec, 4);
+  }
+}
+
+TEST_F(GpuCudaGrouped, FloatsAgreeWithTheInterpreter) {
+  for (const auto& [channels, count, filters, stride] : {std::tuple<int, int, int, int>{8, 1, 16, 1},
+                                                         {8, 1, 8, 2},
+                                                         {12, 1, 40, 1},
+                                                         {8, 1, 20, 1},
+                                                         {16, 1, 16, 1},
+                                                         {64, 16, 64, 2},
+                                                         {64, 8, 128, 1},
+                                                         {64, 4, 64, 1}}) {
+    ConvSpec spec = groups(channels, count, 3, stride);
+    spec.filters = filters;
+    spec.element = DType::f32;
+    spec.epilogue = "residual";
+    for (const bool exact : {true, false}) check_grouped(spec, 6, exact);
+    spec.frames = 5;
+    check_grouped(spec, 9, true);
   }
 }
 

@@ -71,7 +71,8 @@ TEST(JoinGroups, ConstantFiltersThatNoTemplateTakes) {
   for (const auto& [dtype, groups, inputs, outputs, joined] :
        {Case{DType::bf16, 15, 4, 4, 15}, Case{DType::bf16, 6, 20, 20, 2}, Case{DType::bf16, 3, 20, 12, 3},
         Case{DType::bf16, 18, 12, 12, 2}, Case{DType::bf16, 10, 6, 12, 10}, Case{DType::bf16, 16, 4, 8, 1},
-        Case{DType::f32, 16, 4, 8, 8}, Case{DType::bf16, 5, 32, 24, 1}, Case{DType::bf16, 60, 1, 1, 1}}) {
+        Case{DType::f32, 16, 4, 8, 1}, Case{DType::f32, 6, 20, 20, 2}, Case{DType::bf16, 5, 32, 24, 1},
+        Case{DType::bf16, 60, 1, 1, 1}}) {
     SCOPED_TRACE(std::to_string(groups) + " groups of " + std::to_string(inputs));
     LoweringOptions options;
     options.tf32 = true;

@@ -76,13 +76,41 @@ TEST(CudaGrouped, TakesFewChannels) {
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(4, 1))).refusal, HasSubstr("one group"));
 }
 
+ConvSpec floats(std::int64_t channels, std::int64_t count) {
+  ConvSpec spec = groups(channels, count);
+  spec.element = DType::f32;
+  return spec;
+}
+
+/// Channels are counted by their bytes.
+TEST(CudaGrouped, TakesFewChannelsOfFloats) {
+  for (const std::int64_t channels : {8, 12, 16})
+    EXPECT_EQ(read_cuda_grouped(conv_kernel(floats(channels, 1))).refusal, "") << channels;
+  for (const std::int64_t channels : {4, 24, 32})
+    EXPECT_THAT(read_cuda_grouped(conv_kernel(floats(channels, 1))).refusal, HasSubstr("one group"));
+  EXPECT_EQ(read_cuda_grouped(conv_kernel(floats(64, 8))).refusal, "");
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(floats(128, 4))).refusal, HasSubstr("products of their own"));
+}
+
+TEST(CudaGrouped, ProductsOfFloatsFitTheCard) {
+  for (const ConvSpec& spec : {floats(8, 1), floats(16, 1), floats(64, 16), floats(64, 8)}) {
+    const CudaGroupedProblem problem = read_cuda_grouped(conv_kernel(spec)).problem;
+    for (const bool exact : {false, true}) {
+      const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(problem, exact, small_card());
+      ASSERT_FALSE(choices.empty()) << spec.channels;
+      for (const CudaGroupedChoice& choice : choices)
+        EXPECT_LE(make_cuda_grouped(problem, choice).launch.shape.shared_bytes, small_card().shared_bytes);
+      if (!cuda::missing_nvrtc().empty()) continue;
+      const CudaTemplate made = make_cuda_grouped(problem, choices.front());
+      EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
+    }
+  }
+}
+
 TEST(CudaGrouped, RefusesWithAReason) {
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(64, 1))).refusal, HasSubstr("one group"));
   EXPECT_THAT(read_cuda_depthwise(conv_kernel(groups(64, 16))).refusal, HasSubstr("not depthwise"));
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(24, 6))).refusal, HasSubstr("do not join"));
-  ConvSpec floats = groups(64, 8);
-  floats.element = DType::f32;
-  EXPECT_THAT(read_cuda_grouped(conv_kernel(floats)).refusal, HasSubstr("32 bits"));
   ConvSpec wide = groups(64, 64);
   wide.columns = 400;
   wide.taps_x = 301;
@@ -96,7 +124,7 @@ TEST(CudaGrouped, RefusesWithAReason) {
 TEST(CudaGrouped, ChoicesFitTheCard) {
   for (const std::int64_t width : {4, 8, 16, 24, 32, 64}) {
     const CudaGroupedProblem problem = read_cuda_grouped(conv_kernel(groups(8 * width, 8))).problem;
-    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(problem, small_card());
+    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(problem, false, small_card());
     ASSERT_FALSE(choices.empty()) << width;
     for (const CudaGroupedChoice& choice : choices) {
       const LaunchShape shape = make_cuda_grouped(problem, choice).launch.shape;
@@ -116,7 +144,7 @@ TEST(CudaGrouped, TakesVolumes) {
   for (const ConvSpec& spec : {volume(16, 1), volume(32, 1), volume(64, 4), volume(128, 8)}) {
     const Reading<CudaGroupedProblem> reading = read_cuda_grouped(conv_kernel(spec));
     ASSERT_EQ(reading.refusal, "") << spec.channels;
-    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, small_card());
+    const std::vector<CudaGroupedChoice> choices = cuda_grouped_choices(reading.problem, false, small_card());
     ASSERT_FALSE(choices.empty()) << spec.channels;
     EXPECT_TRUE(std::ranges::any_of(choices, [](const auto& choice) { return choice.tile_z > 1; }));
     for (const CudaGroupedChoice& choice : choices)
@@ -130,11 +158,13 @@ TEST(CudaGrouped, TakesVolumes) {
 TEST(CudaGrouped, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   const CudaGroupedProblem narrow = read_cuda_grouped(conv_kernel(groups(24, 1))).problem;
-  const CudaTemplate padded = make_cuda_grouped(narrow, cuda_grouped_choices(narrow, small_card()).front());
+  const CudaTemplate padded =
+      make_cuda_grouped(narrow, cuda_grouped_choices(narrow, false, small_card()).front());
   EXPECT_GT(cuda::compile_cuda(padded.source).size(), 1000U);
   for (const ConvSpec& spec : {volume(24, 1), volume(64, 4), groups(8, 1)}) {
     const CudaGroupedProblem frames = read_cuda_grouped(conv_kernel(spec)).problem;
-    const CudaTemplate made = make_cuda_grouped(frames, cuda_grouped_choices(frames, small_card()).front());
+    const CudaTemplate made =
+        make_cuda_grouped(frames, cuda_grouped_choices(frames, false, small_card()).front());
     EXPECT_GT(cuda::compile_cuda(made.source).size(), 1000U);
   }
   for (const char* epilogue : {"relu", "scale", "residual"}) {
@@ -142,7 +172,7 @@ TEST(CudaGrouped, Compiles) {
     spec.epilogue = epilogue;
     const CudaGroupedProblem grouped = read_cuda_grouped(conv_kernel(spec)).problem;
     const CudaTemplate first =
-        make_cuda_grouped(grouped, cuda_grouped_choices(grouped, small_card()).front());
+        make_cuda_grouped(grouped, cuda_grouped_choices(grouped, false, small_card()).front());
     EXPECT_GT(cuda::compile_cuda(first.source).size(), 1000U);
     spec.groups = 64;
     const CudaGroupedProblem depthwise = read_cuda_depthwise(conv_kernel(spec)).problem;
