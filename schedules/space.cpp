@@ -177,6 +177,8 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
       {KernelClass::normalization, &cuda_norm_space},
       {KernelClass::normalization, &cuda_image_norm_space, refuse_large_image_norm},
       {KernelClass::normalization, &cuda_softmax_columns_space},
+      {KernelClass::scan, &cuda_norm_space},
+      {KernelClass::scan, &cuda_softmax_columns_space},
       {KernelClass::attention, &cuda_attention_space},
       {KernelClass::attention, &cuda_warps_attention_space},
       {KernelClass::attention, &cuda_attention_gradient_space}};

@@ -2,7 +2,8 @@
 // After:  y = reduce_sum(where(j <= i, x[outer, 1, j, inner], 0))   over j of [outer, i, j, inner]
 // or, of many elements in few rows:
 //         y = cumsum(parts) + cumsum(reduce_sum(parts))   of parts [outer, n / 32, 32, inner]: along 32, and along n / 32
-// Rows of floats, which a template keeps in registers, stay whole up to some length, and have parts of 1024 beyond.
+// Rows of floats, and columns of them side by side, which templates keep in registers, stay whole up to some length, and have
+// parts of 1024 beyond.
 
 #include "lowering/passes/fold_scans.h"
 
@@ -45,6 +46,10 @@ struct Scan {
     return inner == 1 && n >= least_of_block && is_float(graph.type(x).dtype) &&
            graph.type(x).dtype != DType::f64;
   }
+  [[nodiscard]] bool is_of_columns(const Graph& graph) const {
+    constexpr std::int64_t least_beside = 8;
+    return inner >= least_beside && is_float(graph.type(x).dtype) && graph.type(x).dtype != DType::f64;
+  }
   [[nodiscard]] bool is_short() const { return n <= most_terms / n && n * n <= most_terms / (outer * inner); }
 };
 
@@ -77,7 +82,7 @@ ValueId add_rows(Graph& graph, const Scan& scan, const std::string& name) {
 /// Sums of parts, added to those of the parts ahead of each.
 ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
   const bool has_rows = scan.is_of_rows(graph);
-  const std::int64_t part = has_rows ? part_of_block : part_of_thread;
+  const std::int64_t part = has_rows || scan.is_of_columns(graph) ? part_of_block : part_of_thread;
   const std::int64_t count = (scan.n + part - 1) / part, missing = count * part - scan.n;
   const ValueId filled = add_zeros_behind(graph, add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner}),
                                           {scan.outer, count * part, scan.inner});
@@ -98,8 +103,10 @@ ValueId add_parts(Graph& graph, const Scan& scan, const std::string& name) {
 ValueId add_scan(Graph& graph, const Scan& scan, const std::string& name) {
   if (scan.is_of_rows(graph))
     return scan.n <= most_of_block ? add_rows(graph, scan, name) : add_parts(graph, scan, name);
-  if (scan.is_short()) return add_folds(graph, scan);
-  if (scan.is_of_few_rows()) return add_parts(graph, scan, name);
+  const bool has_columns = scan.is_of_columns(graph);
+  if (has_columns && scan.n > part_of_block) return add_parts(graph, scan, name);
+  if (!has_columns && scan.is_short()) return add_folds(graph, scan);
+  if (!has_columns && scan.is_of_few_rows()) return add_parts(graph, scan, name);
   const ValueId x = add_reshape(graph, scan.x, {scan.outer, scan.n, scan.inner});
   return graph.add(Op::cumsum, {x}, scan.along(1), name);
 }

@@ -1,8 +1,8 @@
 // Before: y = softmax(x) along another dim than the innermost; or x / sqrt(mean(x^2) + epsilon), which is rms_norm, and the same of
 //         x - mean(x), which is layer_norm, with means over the channels of an image, or of rows that were turned to be one
 // After:  y = transpose(softmax(transpose(x))) along the innermost dim; the transposes move nothing where x lies so
-// Kernels take rows. The channels of an image that lies with its channels innermost are rows already. Few elements of many columns
-// that lie beside each other stay: a thread for each column reads whole lines.
+// Kernels take rows. The channels of an image that lies with its channels innermost are rows already. Columns that lie beside each
+// other stay where there are many: threads that share one read whole lines.
 
 #include <cmath>
 #include <optional>
@@ -30,9 +30,9 @@ Orders moves_behind(std::int64_t axis, std::int64_t rank) {
   return orders;
 }
 
-/// Does a thread for each column keep a GPU busy?
-bool has_short_columns(const Dims& dims, std::int64_t axis) {
-  constexpr std::int64_t most_elements = 64, beside = 32, many = 1 << 14;
+/// Do threads for each column, which share one of many elements, keep a GPU busy?
+bool has_many_columns(const Dims& dims, std::int64_t axis) {
+  constexpr std::int64_t most_elements = 1024, beside = 32, many = 1 << 11;
   const auto at = static_cast<std::size_t>(axis);
   const std::int64_t inner = product(dims, at + 1, dims.size());
   return dims[at] <= most_elements && inner >= beside && product(dims, 0, at) * inner >= many;
@@ -120,7 +120,7 @@ Graph turn_norms(const Graph& graph, bool tf32) {
     const TensorType& type = graph.type(node.inputs[0]);
     const std::int64_t last = type.rank() - 1, axis = node.attributes.integer("axis");
     const bool is_of_pixels = axis == 1 && images[node.inputs[0]];
-    if (axis == last || (!is_of_pixels && has_short_columns(type.dims(), axis))) return false;
+    if (axis == last || (!is_of_pixels && has_many_columns(type.dims(), axis))) return false;
     const auto [there, back] = moves_behind(axis, type.rank());
     const ValueId rows = add_transpose(rewriter.graph(), rewriter.mapped(node.inputs[0]), there);
     Attributes attributes = node.attributes;

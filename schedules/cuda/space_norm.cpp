@@ -15,17 +15,21 @@ Form form_of(const CudaNormChoice& choice) {
   return form;
 }
 
-template <KernelClass kind>
-Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (kernel.kind != kind)
-    return {kind == KernelClass::pointwise ? "it is more than pointwise" : "it is no normalisation"};
+Binding bind_rows(const Kernel& kernel, const Machine& machine) {
+  if (kernel.kind != KernelClass::normalization && kernel.kind != KernelClass::scan)
+    return {"it is no normalisation"};
+  return bind_template<read_cuda_norm, cuda_norm_choices, form_of>(kernel, machine);
+}
+
+Binding bind_pointwise(const Kernel& kernel, const Machine& machine) {
+  if (kernel.kind != KernelClass::pointwise) return {"it is more than pointwise"};
   return bind_template<read_cuda_norm, cuda_norm_choices, form_of>(kernel, machine);
 }
 
 }  // namespace
 
-const Space cuda_norm_space = {"cuda_norm", bind<KernelClass::normalization>, {}, Space::Open::extents};
-const Space cuda_pointwise_space = {"cuda_pointwise", bind<KernelClass::pointwise>, {}, Space::Open::extents};
+const Space cuda_norm_space = {"cuda_norm", bind_rows, {}, Space::Open::extents};
+const Space cuda_pointwise_space = {"cuda_pointwise", bind_pointwise, {}, Space::Open::extents};
 
 CudaTemplate cuda_norm_template(const Kernel& kernel, const Form& form) {
   const CudaNormProblem problem = require_problem(read_cuda_norm(kernel), cuda_norm_form);

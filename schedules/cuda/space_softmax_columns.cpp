@@ -2,14 +2,17 @@
 #include "schedules/cuda/softmax_columns.h"
 #include "schedules/cuda/spaces.h"
 
-// The template of softmax along few rows of columns, as a space.
+// The template of softmax and running sums along rows of columns, as a space.
 
 namespace sylvite {
 namespace {
 
 Form form_of(const CudaSoftmaxColumnsChoice& choice) {
   return {cuda_softmax_columns_form,
-          {{"vector", choice.vector}, {"threads", choice.threads}, {"streams", choice.streams ? 1 : 0}}};
+          {{"vector", choice.vector},
+           {"parts", choice.parts},
+           {"threads", choice.threads},
+           {"streams", choice.streams ? 1 : 0}}};
 }
 
 }  // namespace
@@ -24,7 +27,8 @@ CudaTemplate cuda_softmax_columns_template(const Kernel& kernel, const Form& for
   const CudaSoftmaxColumnsProblem problem =
       require_problem(read_cuda_softmax_columns(kernel), cuda_softmax_columns_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
-  return make_cuda_softmax_columns(problem, {number("vector"), number("threads"), number("streams") != 0});
+  return make_cuda_softmax_columns(
+      problem, {number("vector"), number("parts"), number("threads"), number("streams") != 0});
 }
 
 }  // namespace sylvite

@@ -152,7 +152,7 @@ inline constexpr const char* worked_transpose_texts[] = {
     R"(graph g(%a: f16[45,51]) { %v: f16[51,45] = transpose(%a) {perm=[1,0]} %m: f16[51,45] = mul(%v, %v) %y: f16[51,45] = relu(%m) return %y })",
 };
 
-/// Softmax and its logarithm along another dim than the innermost.
+/// Softmax, its logarithm and running sums along another dim than the innermost.
 inline constexpr const char* softmax_column_texts[] = {
     R"(graph g(%a: bf16[5,21,9,8]) { %c: f32[5,21,9,8] = cast(%a) {to="f32"} %v: f32[5,21,9,8] = log_softmax(%c) {axis=1} %y: bf16[5,21,9,8] = cast(%v) {to="bf16"} return %y })",
     R"(graph g(%a: f32[3,16,7,11]) { %v: f32[3,16,7,11] = softmax(%a) {axis=1} return %v })",
@@ -160,6 +160,10 @@ inline constexpr const char* softmax_column_texts[] = {
     R"(graph g(%a: f32[2,3,40,6,5], %b: f32[40,1,5]) { %x: f32[2,3,40,6,5] = add(%a, %b) %v: f32[2,3,40,6,5] = softmax(%x) {axis=2} %r: f32[2,3,40,6,5] = mul(%v, %a) return %r })",
     R"(graph g(%a: bf16[4,2,300], %s: bf16[4,1,300]) { %v: bf16[4,2,300] = log_softmax(%a) {axis=1} %m: bf16[4,2,300] = mul(%v, %s) return %m })",
     R"(graph g(%a: f32[2,128,33]) { %v: f32[2,128,33] = log_softmax(%a) {axis=1} return %v })",
+    R"(graph g(%a: bf16[3,301,24]) { %c: f32[3,301,24] = cast(%a) {to="f32"} %v: f32[3,301,24] = softmax(%c) {axis=1} return %v })",
+    R"(graph g(%a: f32[2,37,6,5], %b: f32[37,1,5]) { %x: f32[2,37,6,5] = mul(%a, %b) %v: f32[2,37,6,5] = cumsum(%x) {axis=1, exclusive=0, reverse=1} %r: f32[2,37,6,5] = relu(%v) return %r })",
+    R"(graph g(%a: f32[500,40]) { %v: f32[500,40] = cumsum(%a) {axis=0, exclusive=1, reverse=0} return %v })",
+    R"(graph g(%a: f32[3,1024,9]) { %v: f32[3,1024,9] = cumsum(%a) {axis=1, exclusive=1, reverse=1} return %v })",
 };
 
 }  // namespace sylvite

@@ -1,5 +1,6 @@
 #include "schedules/cuda/softmax_columns.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,7 @@ TEST(CudaSoftmaxColumns, ReadsBatchesRowsAndColumns) {
   EXPECT_EQ(problem.columns, 30);
   EXPECT_EQ(problem.prologue_operands.size(), 2U);
   EXPECT_EQ(problem.epilogue_operands.size(), 1U);
-  EXPECT_FALSE(problem.is_logarithm);
+  EXPECT_EQ(problem.function, "softmax");
 }
 
 /// What every trial on a card is compared with.
@@ -41,14 +42,27 @@ TEST(CudaSoftmaxColumns, TheSpaceTakesThem) {
     EXPECT_EQ(spaces_for(norm_kernel(text), machine).front().name, "cuda_softmax_columns") << text;
 }
 
+/// Whichever dim they run along.
+TEST(CudaSoftmaxColumns, RunningSumsHaveTemplates) {
+  const Machine machine = fixed_machine("h200");
+  for (const auto& [axis, space] : {std::pair{1, "cuda_softmax_columns"}, {2, "cuda_norm"}}) {
+    const Kernel kernel = norm_kernel(
+        fmt::format("graph g(%a: f32[4,256,24]) {{ %v: f32[4,256,24] = cumsum(%a) {{axis={}, exclusive=0, "
+                    "reverse=0}} return %v }}",
+                    axis));
+    EXPECT_EQ(spaces_for(kernel, machine).front().name, space);
+    EXPECT_EQ(refuse_product_templates(kernel, machine), "");
+  }
+}
+
 TEST(CudaSoftmaxColumns, ThreadsHoldWhatFitsTheirRegisters) {
   for (const char* text : softmax_column_texts) {
     const CudaSoftmaxColumnsProblem problem = read_cuda_softmax_columns(norm_kernel(text)).problem;
     for (const CudaSoftmaxColumnsChoice& choice : cuda_softmax_columns_choices(problem)) {
-      EXPECT_LE(choice.vector * problem.rows, 128);
+      EXPECT_LE(choice.vector * ((problem.rows + choice.parts - 1) / choice.parts), 128);
       EXPECT_EQ(problem.columns % choice.vector, 0);
       const CudaTemplate made = make_cuda_softmax_columns(problem, choice);
-      EXPECT_GE(std::int64_t{made.launch.shape.grid[0]} * choice.threads * choice.vector,
+      EXPECT_GE(std::int64_t{made.launch.shape.grid[0]} * choice.threads / choice.parts * choice.vector,
                 problem.batches * problem.columns);
     }
   }
@@ -56,14 +70,14 @@ TEST(CudaSoftmaxColumns, ThreadsHoldWhatFitsTheirRegisters) {
 
 TEST(CudaSoftmaxColumns, RefusesWithAReason) {
   const auto refusal = [](const char* text) { return read_cuda_softmax_columns(norm_kernel(text)).refusal; };
-  EXPECT_THAT(refusal("graph g(%a: f32[2,129,5]) { %v: f32[2,129,5] = softmax(%a) {axis=1} return %v }"),
+  EXPECT_THAT(refusal("graph g(%a: f32[2,4097,5]) { %v: f32[2,4097,5] = softmax(%a) {axis=1} return %v }"),
               HasSubstr("registers"));
   EXPECT_THAT(refusal("graph g(%a: f32[2,9]) { %v: f32[2,9] = softmax(%a) {axis=1} return %v }"),
               HasSubstr("beside each other"));
   EXPECT_THAT(
       refusal(
-          "graph g(%a: f32[2,9]) { %v: f32[2,9] = cumsum(%a) {axis=0, exclusive=0, reverse=0} return %v }"),
-      HasSubstr("no "));
+          "graph g(%a: f32[2,9]) { %v: f32[2,9] = cumsum(%a) {axis=1, exclusive=0, reverse=0} return %v }"),
+      HasSubstr("beside each other"));
 }
 
 TEST(CudaSoftmaxColumns, Compiles) {
