@@ -1,6 +1,6 @@
 // What printed pointwise expressions call (lowering/algorithms/pointwise_bodies.cpp). Plain C++ apart from DEVICE and the three
 // functions that a card has instructions for, so that a test can compile it for the CPU.
-// Functions that end in _fast err by up to 1e-3 of the result: for results that are stored in 16 bits.
+// Functions that end in _fast err by up to 1e-3 of the result, sines by up to 1e-6: for results that are stored in 16 bits.
 
 #ifdef __CUDACC__
 DEVICE float tanh_fast(float x) {
@@ -73,6 +73,23 @@ DEVICE float floor_mod(float a, float b) {
   return rest != 0.f && (rest < 0.f) != (b < 0.f) ? rest + b : rest;
 }
 
+// Where the exponential is small, the sum with one would lose its digits.
+DEVICE float softplus_fast(float x) {
+  const float power = __expf(-fabsf(x));
+  const float log = power < 0.01f ? power * fmaf(fmaf(0.33333333f, power, -0.5f), power, 1.f) : __logf(1.f + power);
+  return (x > 0.f ? x : x != x ? x : 0.f) + log;
+}
+// What is left of whole turns of a circle, from -pi to pi.
+DEVICE float within_turn(float x) {
+  const float turns = rintf(x * 0.15915494f);
+  return fmaf(turns, 1.7484556e-7f, fmaf(turns, -6.2831855f, x));
+}
+DEVICE float sin_fast(float x) {
+  return __sinf(within_turn(x));
+}
+DEVICE float cos_fast(float x) {
+  return __cosf(within_turn(x));
+}
 DEVICE float sigmoid_fast(float x) {
   return fmaf(0.5f, tanh_fast(0.5f * x), 0.5f);
 }

@@ -28,6 +28,9 @@ constexpr const char* cpu_prelude = R"(
 #include <cstring>
 #define DEVICE extern "C" inline __attribute__((used))
 #define __expf expf
+#define __logf logf
+#define __sinf sinf
+#define __cosf cosf
 #define __fdividef(x, y) ((x) / (y))
 inline float rsqrtf(float x) { return 1.f / sqrtf(x); }
 DEVICE float tanh_fast(float x) { return tanhf(x); }
