@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -210,48 +211,112 @@ struct UniqueSlices {
   std::vector<std::int64_t> first, inverse, counts;
 };
 
-/// The numbers of slices in order, of equal ones the first one first. Those of one element are moved beside their numbers.
+/// Their numbers in order, of equal ones the first one first.
 template <typename C>
 std::vector<std::int64_t> order_of(const Slices<C>& slices) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count()));
   std::iota(order.begin(), order.end(), 0);
-  if (!slices.are_elements()) {
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
-    return order;
-  }
-  std::vector<std::pair<C, std::int64_t>> elements;
-  elements.reserve(order.size());
-  for (const std::int64_t number : order) elements.emplace_back(slices.element(number), number);
-  std::stable_sort(elements.begin(), elements.end(),
-                   [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = elements[i].second;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return slices.compare(a, b) < 0; });
   return order;
 }
 
+/// Groups of equal slices in order, each with those of its first one.
 template <typename C>
-UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
+UniqueSlices group_slices(const Slices<C>& slices) {
   const std::vector<std::int64_t> order = order_of(slices);
-  std::vector<std::size_t> begins;  // of groups of equal slices in `order`
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (i == 0 || slices.compare(order[begins.back()], order[i]) != 0) begins.push_back(i);
-  const auto end_of = [&](std::size_t begin) {
-    const auto next = std::upper_bound(begins.begin(), begins.end(), begin);
-    return next == begins.end() ? order.size() : *next;
-  };
-  std::vector<std::size_t> groups = begins;
-  if (!is_sorted)
-    std::sort(groups.begin(), groups.end(), [&](auto a, auto b) { return order[a] < order[b]; });
   UniqueSlices result;
   result.inverse.resize(order.size());
-  for (const std::size_t begin : groups) {
-    const auto group = static_cast<std::int64_t>(result.first.size());
-    const std::size_t end = end_of(begin);
-    result.first.push_back(order[begin]);
-    result.counts.push_back(static_cast<std::int64_t>(end - begin));
-    for (std::size_t i = begin; i < end; ++i) result.inverse[static_cast<std::size_t>(order[i])] = group;
+  for (const std::int64_t slice : order) {
+    if (result.first.empty() || slices.compare(result.first.back(), slice) != 0) {
+      result.first.push_back(slice);
+      result.counts.push_back(0);
+    }
+    ++result.counts.back();
+    result.inverse[static_cast<std::size_t>(slice)] = static_cast<std::int64_t>(result.first.size()) - 1;
   }
   return result;
+}
+
+/// The same bits for equal elements. All NaNs are equal here, and both zeros.
+template <typename C>
+std::uint64_t bits_of(C element) {
+  if constexpr (std::is_floating_point_v<C>) {
+    if (std::isnan(element)) element = std::numeric_limits<C>::quiet_NaN();
+    return std::bit_cast<std::uint64_t>(element == 0 ? C{0} : element);
+  } else {
+    return static_cast<std::uint64_t>(element);
+  }
+}
+
+/// Groups of equal elements in order of appearance, by a table that is at most half full.
+template <typename C>
+UniqueSlices group_elements(const Slices<C>& elements) {
+  const auto count = static_cast<std::size_t>(elements.count());
+  const std::size_t places = std::bit_ceil(std::max<std::size_t>(2 * count, 2));
+  struct Place {
+    std::uint64_t bits;
+    std::int64_t group = -1;
+  };
+  std::vector<Place> table(places);
+  UniqueSlices result;
+  result.inverse.resize(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint64_t bits = bits_of(elements.element(static_cast<std::int64_t>(i)));
+    std::size_t at = (bits * 0x9e3779b97f4a7c15U) >> (64 - std::bit_width(places - 1));
+    while (table[at].group >= 0 && table[at].bits != bits) at = (at + 1) & (places - 1);
+    if (table[at].group < 0) {
+      table[at] = {bits, static_cast<std::int64_t>(result.first.size())};
+      result.first.push_back(static_cast<std::int64_t>(i));
+      result.counts.push_back(0);
+    }
+    ++result.counts[static_cast<std::size_t>(table[at].group)];
+    result.inverse[i] = table[at].group;
+  }
+  return result;
+}
+
+/// The same groups, numbered by `order`.
+UniqueSlices renumbered(const UniqueSlices& groups, const std::vector<std::int64_t>& order) {
+  UniqueSlices result;
+  std::vector<std::int64_t> numbers(order.size());
+  for (const std::int64_t group : order) {
+    numbers[static_cast<std::size_t>(group)] = static_cast<std::int64_t>(result.first.size());
+    result.first.push_back(groups.first[static_cast<std::size_t>(group)]);
+    result.counts.push_back(groups.counts[static_cast<std::size_t>(group)]);
+  }
+  result.inverse.reserve(groups.inverse.size());
+  for (const std::int64_t group : groups.inverse)
+    result.inverse.push_back(numbers[static_cast<std::size_t>(group)]);
+  return result;
+}
+
+/// Is a in front of b? NaN is behind all else.
+template <typename C>
+bool is_ahead(C a, C b) {
+  if constexpr (std::is_floating_point_v<C>)
+    if (std::isnan(a) || std::isnan(b)) return !std::isnan(a) && std::isnan(b);
+  return a < b;
+}
+
+/// Groups of equal slices, by size or in order of appearance. One element of each group is put in order, not all.
+template <typename C>
+UniqueSlices find_unique(const Slices<C>& slices, bool is_sorted) {
+  const bool are_elements = slices.are_elements();
+  const UniqueSlices groups = are_elements ? group_elements(slices) : group_slices(slices);
+  if (are_elements != is_sorted) return groups;
+  std::vector<std::int64_t> order(groups.first.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto first_of = [&](std::int64_t group) { return groups.first[static_cast<std::size_t>(group)]; };
+  if (!is_sorted) {
+    std::ranges::sort(order, {}, first_of);
+    return renumbered(groups, order);
+  }
+  std::vector<std::pair<C, std::int64_t>> ranked;
+  for (const std::int64_t group : order) ranked.emplace_back(slices.element(first_of(group)), group);
+  std::ranges::sort(ranked, [](const auto& a, const auto& b) { return is_ahead(a.first, b.first); });
+  std::ranges::transform(ranked, order.begin(), [](const auto& entry) { return entry.second; });
+  return renumbered(groups, order);
 }
 
 /// Distinct slices of input 0 along the axis, or its elements without one.
@@ -261,7 +326,7 @@ struct UniqueResult {
 
 UniqueResult unique_of(ImportContext& c, bool is_flat, std::int64_t given_axis, bool is_sorted) {
   Tensor x = c.constant(0);
-  c.builder().reserve_table({16, x.size()});  // they are sorted
+  c.builder().reserve_table({64, x.size()});  // they are counted in a table, and put in order
   if (is_flat) x = x.reshaped({x.size()});
   const int axis = normalize_axis(given_axis, static_cast<int>(x.dims().size()));
   const UniqueSlices found = with_arithmetic(

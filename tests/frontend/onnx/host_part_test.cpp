@@ -252,6 +252,45 @@ TEST(HostPart, PlacesOfElementsThatAreNotZeroAreInOrder) {
   EXPECT_THAT(made.at(0).tensor().to_int64s(), ElementsAre(0, 0, 1, 1, 0, 1, 0, 1, 1, 2, 0, 2));
 }
 
+/// What Unique finds of x in order, or in order of appearance: its outputs one behind the other.
+std::vector<std::vector<double>> unique_of(const Tensor& x, bool is_sorted, bool has_axis = false) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", x.dims());
+  const std::vector<std::string> names = {"values", "first", "inverse", "counts"};
+  for (const std::string& name : names) add_output(graph, name);
+  onnx::NodeProto& node = add_node(graph, "Unique", {"x"}, names);
+  set_integer(node, "sorted", is_sorted ? 1 : 0);
+  if (has_axis) set_integer(node, "axis", 0);
+  std::vector<std::vector<double>> found;
+  for (const HostValue& made : interpret(imported(model), {x})) {
+    found.emplace_back();
+    for (std::int64_t i = 0; i < made.tensor().size(); ++i)
+      found.back().push_back(made.tensor().as_double(i));
+  }
+  return found;
+}
+
+TEST(HostPart, EqualElementsAreFoundInEitherOrder) {
+  const Tensor x = Tensor::of(DType::f32, {8}, std::vector<float>{3, NAN, -0.0F, 3, 0, -INFINITY, NAN, -1});
+  EXPECT_THAT(unique_of(x, false),
+              ElementsAre(ElementsAre(3, testing::NanSensitiveDoubleEq(NAN), 0, -INFINITY, -1),
+                          ElementsAre(0, 1, 2, 5, 7), ElementsAre(0, 1, 2, 0, 2, 3, 1, 4),
+                          ElementsAre(2, 2, 2, 1, 1)));
+  EXPECT_THAT(unique_of(x, true),
+              ElementsAre(ElementsAre(-INFINITY, -1, 0, 3, testing::NanSensitiveDoubleEq(NAN)),
+                          ElementsAre(5, 7, 2, 0, 1), ElementsAre(3, 4, 2, 3, 2, 0, 4, 1),
+                          ElementsAre(1, 1, 2, 2, 2)));
+}
+
+TEST(HostPart, EqualSlicesAreFoundInEitherOrder) {
+  const Tensor x = Tensor::of(DType::f32, {4, 2}, std::vector<float>{2, 1, 0, 5, 2, 1, 0, 4});
+  EXPECT_THAT(unique_of(x, false, true), ElementsAre(ElementsAre(2, 1, 0, 5, 0, 4), ElementsAre(0, 1, 3),
+                                                     ElementsAre(0, 1, 0, 2), ElementsAre(2, 1, 1)));
+  EXPECT_THAT(unique_of(x, true, true), ElementsAre(ElementsAre(0, 4, 0, 5, 2, 1), ElementsAre(3, 1, 0),
+                                                    ElementsAre(2, 1, 2, 0), ElementsAre(1, 1, 2)));
+}
+
 /// How often the words of an n-gram follow each other in a row, from zero to `most_skipped` words between any two.
 float times_in(const std::vector<std::int64_t>& row, const std::vector<std::int64_t>& gram,
                std::size_t most_skipped) {
