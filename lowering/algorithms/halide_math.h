@@ -63,5 +63,7 @@ class DeviceMath {
 [[nodiscard]] Halide::Expr math_softplus(const Halide::Expr& x);
 /// As C has it, for all specials: of f32 to 0.51 units in the last place.
 [[nodiscard]] Halide::Expr math_pow(const Halide::Expr& x, const Halide::Expr& y);
+/// As C has it, for all specials, exact: what division to a whole number leaves, with the sign of x.
+[[nodiscard]] Halide::Expr math_fmod(const Halide::Expr& x, const Halide::Expr& y);
 
 }  // namespace sylvite

@@ -179,8 +179,7 @@ Expr modulo(const Expr& a, const Expr& b, bool sign_of_dividend) {
     const Expr rest = Halide::mod_round_to_zero(a, divisor);
     return sign_of_dividend ? rest : select(rest != 0 && (rest < 0) != (divisor < 0), rest + divisor, rest);
   }
-  const std::string function = a.type().bits() == 64 ? "fmod" : "fmodf";
-  Expr rest = Halide::Internal::Call::make(a.type(), function, {a, b}, Halide::Internal::Call::PureExtern);
+  const Expr rest = math_fmod(a, b);
   if (sign_of_dividend) return rest;
   const Expr zero = constant(a, 0);
   const Expr other_sign = strict_less(rest, zero) != strict_less(b, zero);

@@ -164,6 +164,41 @@ TEST(HalideMath, PowersAgreeWithLibm) {
   }
 }
 
+TEST(HalideMath, RemaindersAreExact) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  std::vector<float> divisors = {
+      0.0F,  -0.0F, 1.0F,  -1.0F,  3.0F,     0.1F,      6.2831855F,  1e-45F,
+      1e-3F, 7e37F, -5e9F, 1e-38F, infinity, -infinity, 16777215.0F, std::numeric_limits<float>::quiet_NaN()};
+  std::vector<float> dividends = samples();
+  for (int i = 1; i < 300; ++i)
+    for (const float divisor : {3.0F, 0.1F, 6.2831855F, 16777215.0F})
+      for (const float times : {static_cast<float>(i), static_cast<float>(i) * 104729.0F})
+        for (const float x : {divisor * times, std::nextafter(divisor * times, 0.0F)}) dividends.push_back(x);
+  const auto count = static_cast<int>(dividends.size());
+  const Halide::Var d0("d0");
+  const Halide::Var d1("d1");
+  Halide::Buffer<float> x(dividends.data(), count);
+  Halide::Buffer<float> y(divisors.data(), static_cast<int>(divisors.size()));
+  for (const int lanes : {16, 1}) {
+    Halide::Func f("fmod");
+    f(d0, d1) = math_fmod(x(d0), y(d1));
+    if (lanes > 1) f.vectorize(d0, lanes);
+    const Halide::Buffer<float> found = f.realize({count, y.width()});
+    int wrong = 0;
+    for (int k = 0; k < y.width(); ++k)
+      for (int i = 0; i < count && wrong < 20; ++i) {
+        const float expected = std::fmod(x(i), y(k));
+        const bool is_alike = std::isnan(expected) ? std::isnan(found(i, k))
+                                                   : expected == found(i, k) &&
+                                                         std::signbit(expected) == std::signbit(found(i, k));
+        if (is_alike) continue;
+        ADD_FAILURE() << "fmod(" << x(i) << ", " << y(k) << ") = " << found(i, k) << ", expected "
+                      << expected;
+        ++wrong;
+      }
+  }
+}
+
 TEST(HalideMath, OrderKeysKeepTheOrderAndLetNaNWin) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();
