@@ -72,6 +72,7 @@ int bytes_behind(unsigned char first) {
 
 std::wstring to_letters(std::string_view text) {
   std::wstring letters;
+  letters.reserve(text.size());
   for (std::size_t at = 0; at < text.size();) {
     const auto first = static_cast<unsigned char>(text[at]);
     const int behind = bytes_behind(first);
@@ -122,7 +123,10 @@ std::string to_bytes(std::wstring_view letters) {
 }
 
 TextPattern::TextPattern(const std::string& pattern)
-    : length_(checked_length(pattern)), regex_(compile(pattern)) {}
+    : length_(checked_length(pattern)), regex_(compile(pattern)) {
+  if (std::optional<PatternProgram> program = program_of(to_letters(pattern)))
+    automaton_ = std::make_unique<TextAutomaton>(std::move(*program));
+}
 
 void TextPattern::check(std::int64_t letters) const {
   constexpr std::int64_t most_work = 10'000'000;
@@ -133,11 +137,12 @@ void TextPattern::check(std::int64_t letters) const {
 }
 
 bool TextPattern::is_whole(const std::wstring& text) const {
-  return std::regex_match(text, regex_);
+  return automaton_ ? automaton_->is_whole(text) : std::regex_match(text, regex_);
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> TextPattern::find(const std::wstring& text,
                                                                      std::size_t from) const {
+  if (automaton_) return automaton_->find(text, from);
   std::wsmatch found;
   const auto start = text.begin() + static_cast<std::ptrdiff_t>(from);
   const auto flags = from == 0 ? std::regex_constants::match_default : std::regex_constants::match_prev_avail;

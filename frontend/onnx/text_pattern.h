@@ -2,11 +2,14 @@
 // Regular expressions of models over texts in UTF-8: letters are code points.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <regex>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "frontend/onnx/text_automaton.h"
 
 namespace sylvite {
 
@@ -29,6 +32,7 @@ class TextPattern {
  private:
   std::int64_t length_;  ///< with repeats written out
   std::wregex regex_;
+  std::unique_ptr<TextAutomaton> automaton_;  ///< of most patterns; absent for the others
 };
 
 }  // namespace sylvite
