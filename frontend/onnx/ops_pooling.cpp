@@ -8,6 +8,7 @@
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/pooling.h"
 #include "frontend/onnx/window.h"
+#include "frontend/values/size_facts.h"
 
 namespace sylvite {
 namespace {
@@ -16,8 +17,26 @@ MapWindow read_pool_window(ImportContext& c, Sym x) {
   return read_window(c, c.integers("kernel_shape"), spatial_dims(x));
 }
 
+/// A map that is narrower than the window, but by less than a stride, has one window that ends outside, as quotients that are cut
+/// off count them. ONNX says none; files are made for runtimes that cut off.
+void add_short_windows(Dims& extension, const MapWindow& window, const Dims& spatial) {
+  for (std::size_t i = 0; i < window.rank(); ++i) {
+    const std::int64_t pads = window.pads[i] + window.pads[i + window.rank()];
+    const std::int64_t stride = window.strides[i], width = window.extent(i);
+    const auto missing = [=](const Dims& extent) {
+      const std::int64_t lack = width - extent[0] - pads;
+      return Dims{lack > 0 && lack < stride ? lack : 0};
+    };
+    if (missing({spatial[i]})[0] == 0) continue;  // most maps: nothing to decide
+    const std::string rule = fmt::format("short window of {}, stride {}, pads {}", width, stride, pads);
+    extension[i] = decide_by_sizes(rule, {spatial[i]}, missing)[0];
+  }
+}
+
 Dims read_extension(ImportContext& c, const MapWindow& window, const Dims& spatial) {
-  return c.integer("ceil_mode", 0) == 0 ? Dims(window.rank(), 0) : ceil_extension(window, spatial);
+  Dims extension = c.integer("ceil_mode", 0) == 0 ? Dims(window.rank(), 0) : ceil_extension(window, spatial);
+  add_short_windows(extension, window, spatial);
+  return extension;
 }
 
 /// ONNX counts positions through all maps.
