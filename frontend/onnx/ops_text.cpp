@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/text_pattern.h"
+#include "frontend/onnx/text_tokens.h"
 #include "frontend/ops/evaluate.h"
 #include "frontend/ops/infer.h"
 
@@ -121,17 +122,31 @@ void string_split(ImportContext& c) {
   c.output(1, c.builder().constant(Tensor::of(DType::i64, x.dims, counts)));
 }
 
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char letter) { return static_cast<unsigned char>(letter) < 0x80; });
+}
+
+char change_ascii(char letter, bool is_lower) {
+  const char first = is_lower ? 'A' : 'a';
+  return letter >= first && letter < first + 26 ? static_cast<char>(letter ^ 0x20) : letter;
+}
+
 /// Letters of all scripts, each to one letter, by no language's own rules.
-std::string change_case(const std::string& text, const std::string& action) {
+std::string change_case(std::string text, const std::string& action) {
   if (action == "NONE") return text;
+  const bool is_lower = action == "LOWER";
+  if (is_ascii(text)) {
+    for (char& letter : text) letter = change_ascii(letter, is_lower);
+    return text;
+  }
   static const locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
   std::wstring changed = to_letters(text);
   for (wchar_t& letter : changed) {
     const auto given = std::bit_cast<wint_t>(letter);
-    if (letters == nullptr && given >= 0x80) continue;  // a system without it has ASCII alone
-    const wint_t lower = letters == nullptr ? std::towlower(given) : towlower_l(given, letters);
-    const wint_t upper = letters == nullptr ? std::towupper(given) : towupper_l(given, letters);
-    letter = static_cast<wchar_t>(action == "LOWER" ? lower : upper);
+    if (given < 0x80)
+      letter = change_ascii(static_cast<char>(letter), is_lower);
+    else if (letters != nullptr)  // a system without it has ASCII alone
+      letter = static_cast<wchar_t>(is_lower ? towlower_l(given, letters) : towupper_l(given, letters));
   }
   return to_bytes(changed);
 }
@@ -141,13 +156,17 @@ void string_normalizer(ImportContext& c) {
   const std::string action = c.string("case_change_action", "NONE");
   const bool is_exact = c.integer("is_case_sensitive", 0) != 0;
   const auto key = [&](const std::string& text) { return is_exact ? text : change_case(text, "LOWER"); };
-  std::set<std::string> stopwords;
-  for (const std::string& word : c.strings("stopwords")) stopwords.insert(key(word));
+  const auto stopwords = c.kept<std::set<std::string>>([&] {
+    std::set<std::string> words;
+    for (const std::string& word : c.strings("stopwords")) words.insert(key(word));
+    return words;
+  });
   if (x.dims.empty() || x.dims.size() > 2 || (x.dims.size() == 2 && x.dims[0] != 1))
     throw ModelError("the input has {} dims, expected [C] or [1,C]", x.dims.size());
   StringTensor result{x.dims, {}};
   for (const std::string& text : x.values)
-    if (!stopwords.contains(key(text))) result.values.push_back(change_case(text, action));
+    if (stopwords->empty() || !stopwords->contains(key(text)))
+      result.values.push_back(change_case(text, action));
   if (result.values.empty()) result.values.emplace_back();
   result.dims.back() = static_cast<std::int64_t>(result.values.size());
   c.output_strings(0, std::move(result));
@@ -161,47 +180,6 @@ void regex_full_match(ImportContext& c) {
   for (std::int64_t i = 0; i < result.size(); ++i)
     result.set_int64(i, pattern->is_whole(to_letters(x.values[static_cast<std::size_t>(i)])) ? 1 : 0);
   c.output(c.builder().constant(result));
-}
-
-/// Each letter, without what lies between.
-std::vector<std::wstring> letters_of(const std::wstring& text) {
-  std::vector<std::wstring> tokens;
-  for (const wchar_t letter : text) tokens.emplace_back(1, letter);
-  return tokens;
-}
-
-/// What matches; behind a match that is too short the search goes on at its second letter.
-std::vector<std::wstring> matches_in(const std::wstring& text, const TextPattern& pattern,
-                                     std::size_t least) {
-  std::vector<std::wstring> tokens;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto found = pattern.find(text, at);
-    if (!found) break;
-    const auto [start, length] = *found;
-    const bool counts = length >= least;
-    if (counts) tokens.push_back(text.substr(start, length));
-    at = counts ? start + length : start + 1;
-  }
-  return tokens;
-}
-
-/// What lies between matches.
-std::vector<std::wstring> parts_between(const std::wstring& text, const TextPattern& separator,
-                                        std::size_t least) {
-  std::vector<std::wstring> tokens;
-  const auto add = [&](std::size_t from, std::size_t to) {
-    if (to - from >= least) tokens.push_back(text.substr(from, to - from));
-  };
-  std::size_t from = 0;
-  while (from < text.size()) {
-    const auto found = separator.find(text, from);
-    if (!found) break;
-    const auto [start, length] = *found;
-    add(from, start);
-    from = start + std::max<std::size_t>(length, 1);
-  }
-  if (from < text.size()) add(from, text.size());
-  return tokens;
 }
 
 /// How a Tokenizer of com.microsoft cuts texts: into letters, by separators in turn, or into what matches.
