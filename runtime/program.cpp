@@ -17,7 +17,6 @@
 #include "runtime/given_inputs.h"
 #include "runtime/one_run.h"
 #include "runtime/program_code.h"
-#include "runtime/repeated_run.h"
 #include "runtime/state_memory.h"
 #include "runtime/threads.h"
 
@@ -81,7 +80,6 @@ struct Program::Rep {
   const Plan& plan;  ///< of the code: numbers that depend on sizes are those of `bindings`
   const ProgramOptions& options;
   RunContext context;
-  RepeatedRun runs{options.threads, options.spin_seconds};
   Bindings bindings;
   GivenInputs inputs;
   std::shared_ptr<Arena> arena;                            ///< also of relatives that take turns
@@ -390,7 +388,8 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
   rep_->bind_run(inputs, over);
-  rep_->runs.run([&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
+  with_workers(rep_->options.threads, rep_->options.spin_seconds,
+               [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
   return rep_->take_results();
 }
 

@@ -5,33 +5,76 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
+#include <memory>
+#include <system_error>
+#include <thread>
 #include <utility>
+#include <vector>
 
-#include "runtime/repeated_run.h"
 #include "runtime/worker_team.h"
 
 namespace sylvite {
 namespace {
 
-/// The team that the calling thread leads.
-thread_local WorkerTeam* led_team = nullptr;
-
-/// Where the calling thread's RepeatedRun notes that a loop was to be shared.
-thread_local bool* met_loop = nullptr;
-
 /// This process was forked from one that had asked for workers.
 std::atomic<bool> workers_are_lost = false;
 
-void lead(WorkerTeam& team, const std::function<void()>& body, std::exception_ptr& failure) {
-  led_team = &team;
-  try {
-    body();
-  } catch (...) {
-    failure = std::current_exception();
+/// The teams of one leader, by their numbers of members. Their threads sleep between runs and end when their leader does; no
+/// run waits for one that has no task.
+class Teams {
+ public:
+  Teams() = default;
+  ~Teams() {
+    for (const auto& [members, team] : teams_) team->stop();
   }
-  led_team = nullptr;
-  team.stop();
+  Teams(const Teams&) = delete;
+  Teams& operator=(const Teams&) = delete;
+
+  WorkerTeam& of(int members, double spin_seconds) {
+    const auto found = std::ranges::find(teams_, members, [](const auto& entry) { return entry.first; });
+    if (found != teams_.end()) {
+      found->second->set_spin(spin_seconds);
+      return *found->second;
+    }
+    const auto team = std::make_shared<WorkerTeam>(members, spin_seconds);
+    teams_.emplace_back(members, team);
+    try {
+      for (int member = 1; member < members; ++member)
+        std::thread([team, member] { team->serve(member); }).detach();
+    } catch (const std::system_error&) {  // no more threads: those that are there do the work
+    }
+    return *team;
+  }
+
+ private:
+  std::vector<std::pair<int, std::shared_ptr<WorkerTeam>>> teams_;
+};
+
+thread_local Teams own_teams;
+
+/// A with_workers of the calling thread. Its team is there from its first loop on.
+struct Leading {
+  int threads;
+  double spin_seconds;
+  WorkerTeam* team = nullptr;
+};
+thread_local Leading* leading = nullptr;
+
+/// Puts the variable back, whatever happens.
+class Restored {
+ public:
+  explicit Restored(Leading& now) : before_(std::exchange(leading, &now)) {}
+  ~Restored() { leading = before_; }
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+
+ private:
+  Leading* before_;
+};
+
+int run_on_team(Leading& now, const ParallelLoop& loop) {
+  if (now.team == nullptr) now.team = &own_teams.of(now.threads, now.spin_seconds);
+  return now.team->run(loop);
 }
 
 }  // namespace
@@ -55,47 +98,25 @@ int usable_threads(int wanted) {
 
 void with_workers(int threads, double spin_seconds, const std::function<void()>& body) {
   threads = usable_threads(threads);
-  if (threads <= 1 || led_team != nullptr || omp_in_parallel() != 0) {
+  if (threads <= 1 || leading != nullptr || omp_in_parallel() != 0) {
     body();
     return;
   }
-  WorkerTeam team(threads, spin_seconds);
-  std::exception_ptr failure;
-#pragma omp parallel num_threads(threads)
-  {
-    if (omp_get_thread_num() == 0)
-      lead(team, body, failure);
-    else
-      team.serve(omp_get_thread_num());
-  }
-  if (failure) std::rethrow_exception(failure);
-}
-
-void RepeatedRun::run(const std::function<void()>& body) {
-  bool has_loops = false;
-  bool* const before = std::exchange(met_loop, &has_loops);
-  try {
-    with_workers(had_loops_ ? threads_ : 1, spin_seconds_, body);
-  } catch (...) {
-    met_loop = before;
-    throw;
-  }
-  met_loop = before;
-  had_loops_ = has_loops;
+  Leading now{threads, spin_seconds};
+  const Restored restored(now);
+  body();
 }
 
 int parallel_for(void* user_context, int (*task)(void*, int, std::uint8_t*), int first, int count,
                  std::uint8_t* closure) {
   const auto* context = static_cast<const RunContext*>(user_context);
   const int threads = context != nullptr ? usable_threads(std::min(context->threads(), count)) : 1;
-  if (threads > 1 && met_loop != nullptr) *met_loop = true;
-  const ParallelLoop loop{user_context, task, first, count, closure};
-  if (threads > 1 && led_team == nullptr && !WorkerTeam::in_task() && omp_in_parallel() == 0) {
-    int result = 0;
-    with_workers(threads, default_spin_seconds, [&] { result = led_team->run(loop); });
-    return result;
+  if (threads > 1 && !WorkerTeam::in_task() && omp_in_parallel() == 0) {
+    const ParallelLoop loop{user_context, task, first, count, closure};
+    if (leading != nullptr) return run_on_team(*leading, loop);
+    Leading now{threads, default_spin_seconds};
+    return run_on_team(now, loop);
   }
-  if (threads > 1 && led_team != nullptr && !WorkerTeam::in_task()) return led_team->run(loop);
   for (int i = first; i < first + count; ++i)
     if (const int status = task(user_context, i, closure); status != 0) return status;
   return 0;

@@ -1,6 +1,7 @@
 #pragma once
 // What a running kernel is given besides its buffers: how many threads, and a place for its error message.
-// Parallel loops of kernels run on OpenMP workers: one pool per process, whatever the number of programs.
+// Parallel loops of kernels run on threads of ours that each thread which runs programs has beside it, whatever the number of
+// programs. No run waits for a worker that the system does not run: OpenMP's regions do at their end.
 
 #include <cstdint>
 #include <functional>
@@ -26,14 +27,14 @@ class RunContext {
 };
 
 /// How many threads may be used: `wanted`, or 1 in a child, made by fork, of a process that used several. The workers are
-/// not there, and OpenMP would wait for them for ever.
+/// not there.
 [[nodiscard]] int usable_threads(int wanted);
 
 /// How long an idle worker, or a loop that waits for its last tasks, spins before it sleeps.
 inline constexpr double default_spin_seconds = 5e-5;
 
-/// Runs `body` on the calling thread with usable_threads(threads) - 1 workers waiting beside it, so that the parallel loops
-/// of the kernels it calls start within a microsecond. Exceptions of `body` pass through. Inside another
+/// Runs `body` on the calling thread, which shares the parallel loops of the kernels it calls with usable_threads(threads) - 1
+/// workers. These spin between loops, and sleep when none comes. Exceptions of `body` pass through. Inside another
 /// with_workers, or inside somebody's OpenMP region, it only runs `body`.
 void with_workers(int threads, double spin_seconds, const std::function<void()>& body);
 

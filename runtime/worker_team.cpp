@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 namespace sylvite {
 namespace {
@@ -35,10 +36,13 @@ void leave_processor(int processor) {
 }  // namespace
 
 WorkerTeam::WorkerTeam(int members, double spin_seconds)
-    : spin_(std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-          std::chrono::duration<double>(spin_seconds))),
-      shares_(static_cast<std::size_t>(std::max(1, members))),
-      leader_processor_(::sched_getcpu()) {}
+    : shares_(static_cast<std::size_t>(std::max(1, members))), leader_processor_(::sched_getcpu()) {
+  set_spin(spin_seconds);
+}
+
+void WorkerTeam::set_spin(double seconds) {
+  spin_nanoseconds_.store(static_cast<std::int64_t>(seconds * 1e9), std::memory_order_relaxed);
+}
 
 bool WorkerTeam::in_task() {
   return is_in_task;
@@ -48,7 +52,8 @@ bool WorkerTeam::in_task() {
 template <typename Value>
 void WorkerTeam::await_change(const std::atomic<Value>& value, Value old) const {
   constexpr int looks_between_clocks = 64;
-  const auto give_up = std::chrono::steady_clock::now() + spin_;
+  const std::chrono::nanoseconds spin(spin_nanoseconds_.load(std::memory_order_relaxed));
+  const auto give_up = std::chrono::steady_clock::now() + spin;
   do {
     for (int i = 0; i < looks_between_clocks; ++i) {
       if (value.load(std::memory_order_acquire) != old) return;

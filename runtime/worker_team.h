@@ -2,7 +2,6 @@
 // One loop at a time, shared out to threads that wait for it. The mechanism under with_workers.
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -18,20 +17,21 @@ struct ParallelLoop {
   std::uint8_t* closure = nullptr;
 };
 
-/// One thread leads: it calls run(), then stop(). The others call serve(), each as another member from 1 on.
-/// Without others the leader does all work.
+/// One thread leads: it calls run() as often as it likes, then stop(). The others call serve(), each as another member from 1 on,
+/// whenever they come: nobody waits for them. Without others the leader does all work.
 ///
 /// Each member has a share of a loop's tasks, in one piece, and takes tasks of others when its own are done.
 /// So a member walks the same part of the image in one kernel after another, and finds in its own cache most
 /// of what it reads.
 ///
 /// Where other programs run, the system may put a worker on the processor of the leader. Both wait for each other by
-/// spinning, OpenMP's barrier for milliseconds, so every handover would take the system's whole slice of time: such a
-/// worker moves to another processor.
+/// spinning, so that a handover could take the system's whole slice of time: such a worker moves to another processor.
 class WorkerTeam {
  public:
   WorkerTeam(int members, double spin_seconds);
 
+  /// How long members spin before they sleep, from now on. For the leader.
+  void set_spin(double seconds);
   /// Returns when every task has ended: 0, or the result of one that failed.
   int run(const ParallelLoop& loop);
   void serve(int member);  ///< works on loops until stop()
@@ -54,7 +54,7 @@ class WorkerTeam {
   template <typename Value>
   void await_change(const std::atomic<Value>& value, Value old) const;
 
-  std::chrono::steady_clock::duration spin_;
+  std::atomic<std::int64_t> spin_nanoseconds_;
   std::vector<Share> shares_;  ///< one per member; written before number_ and after the last loop's tasks
   std::atomic<std::uint64_t> number_{0};  ///< of the loop to work on
   std::atomic<int> leader_processor_;     ///< where the leader was when it began its last loop

@@ -1,19 +1,18 @@
 #include "runtime/threads.h"
 
 #include <gmock/gmock.h>
-#include <omp.h>
 #include <sched.h>
 
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <functional>
+#include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
-#include "runtime/repeated_run.h"
 #include "runtime/worker_team.h"
 
 namespace sylvite {
@@ -57,30 +56,44 @@ TEST(ParallelForTest, PropagatesTheErrorCode) {
   with_workers(2, 1e-4, check);
 }
 
-TEST(ParallelForTest, RunsWithoutLoopsHaveNoWorkers) {
-  RunContext context(2);
-  RepeatedRun repeated(2, 1e-4);
+std::ptrdiff_t threads_of_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), {});
+}
+
+TEST(WithWorkersTest, ThreadsComeWithTheFirstLoopAndEndWithTheirLeader) {
+  RunContext context(3);
   std::vector<std::atomic<int>> counts(100);
   const auto share = [&](int count) {
     EXPECT_EQ(parallel_for(&context, add_one, 0, count, bytes_of(counts.data())), 0);
   };
-  const auto threads_of_a_run = [&](const std::function<void()>& run) {
-    int threads = 0;
-    repeated.run([&] {
-      threads = omp_get_num_threads();
-      run();
-    });
-    return threads;
-  };
-  EXPECT_EQ(threads_of_a_run([] {}), 2);               // nothing is known yet
-  EXPECT_EQ(threads_of_a_run([&] { share(1); }), 1);   // one task is no loop to share
-  EXPECT_EQ(threads_of_a_run([&] { share(50); }), 1);  // it gets workers for itself
-  EXPECT_EQ(threads_of_a_run([&] { share(100); }), 2);
-  EXPECT_EQ(threads_of_a_run([] {}), 2);
-  EXPECT_EQ(threads_of_a_run([] {}), 1);
-  EXPECT_EQ(counts[0], 3);
-  EXPECT_EQ(counts[49], 2);
-  EXPECT_EQ(counts[99], 1);
+  const std::ptrdiff_t before = threads_of_process();
+  std::thread([&] {
+    with_workers(3, 1e-4, [&] { share(1); });  // one task is no loop to share
+    EXPECT_EQ(threads_of_process(), before + 1);
+    for (int run = 0; run < 5; ++run) with_workers(3, 1e-4, [&] { share(100); });
+    EXPECT_EQ(threads_of_process(), before + 3);
+    with_workers(2, 1e-4, [&] { share(100); });
+    share(100);
+    EXPECT_EQ(threads_of_process(), before + 4);
+  }).join();
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (threads_of_process() > before && std::chrono::steady_clock::now() < give_up)
+    std::this_thread::yield();
+  EXPECT_EQ(threads_of_process(), before);
+  EXPECT_EQ(counts[0], 8);
+  EXPECT_EQ(counts[99], 7);
+}
+
+TEST(WorkerTeamTest, NobodyWaitsForAWorkerThatIsLate) {
+  WorkerTeam team(2, 1e-4);
+  std::vector<std::atomic<int>> counts(100);
+  const ParallelLoop loop{nullptr, add_one, 0, 100, bytes_of(counts.data())};
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(team.run(loop), 0);
+  std::thread late([&] { team.serve(1); });
+  for (int i = 0; i < 10; ++i) EXPECT_EQ(team.run(loop), 0);
+  team.stop();
+  late.join();
+  for (const std::atomic<int>& count : counts) EXPECT_EQ(count, 20);
 }
 
 struct Order {
