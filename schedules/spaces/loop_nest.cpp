@@ -273,8 +273,9 @@ void LoopNest::block(std::size_t position, std::int64_t factor) {
 }
 
 std::int64_t LoopNest::task_size(const RunExtent& run, std::int64_t tasks) {
+  constexpr std::int64_t most_shorter = 16;  // runs that are shorter have little to share
   const std::int64_t size = ceil_div(run.extent, tasks);
-  return run.is_open ? std::min(size, std::max<std::int64_t>(1, run.least / 2)) : size;
+  return run.is_open ? std::clamp(run.least / 2, ceil_div(size, most_shorter), size) : size;
 }
 
 void LoopNest::parallelize(std::int64_t tasks, std::size_t keep) {

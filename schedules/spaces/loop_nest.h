@@ -85,7 +85,8 @@ class LoopNest {
   [[nodiscard]] std::string fresh(const std::string& stem);
   void reorder();
   [[nodiscard]] std::string shifting_tail(const RunExtent& run, std::int64_t factor);
-  /// Iterations of a task. Where they are open, short runs shall have as many tasks as threads, too.
+  /// Iterations of a task. Where they are open, short runs shall have as many tasks as threads, too, but at the kernel's sizes
+  /// there are at most sixteen times the tasks: each has to be handed out.
   [[nodiscard]] static std::int64_t task_size(const RunExtent& run, std::int64_t tasks);
 
   ScheduleWriter& writer_;
