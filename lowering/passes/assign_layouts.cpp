@@ -74,12 +74,18 @@ bool takes_groups(const Operands& operands, std::int64_t groups) {
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
 
+/// Channels that are folded one by one and fill at most half a block: rows of pixels fill vectors instead.
+bool is_better_by_rows(const Operands& operands, std::int64_t channels) {
+  return !operands.blocks.hold_all && !operands.blocked[0] && 2 * channels <= operands.blocks.size;
+}
+
 std::optional<Wanted> convolution_rule(const Operands& operands) {
   if (!operands.blocks.fit(operands.type(0)) || !operands.blocks.fit(operands.output())) return std::nullopt;
   const std::int64_t channels = operands.type(0).dims()[1];
   const std::int64_t groups = operands.node.attributes.integer("groups");
   const bool depthwise = groups == channels && operands.output().dims()[1] == channels;
   const bool grouped = groups != 1 && !depthwise;
+  if (depthwise && is_better_by_rows(operands, channels)) return std::nullopt;
   if (grouped && !takes_groups(operands, groups)) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
