@@ -6,6 +6,7 @@
 #include "lowering/algorithms/algorithm_nodes.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
+#include "lowering/plan/run_extents.h"
 
 // Index maps: each output element is read from one place. All are pure, so they inline into readers.
 
@@ -103,14 +104,27 @@ Expr define_slice_element(AlgorithmBuilder& builder, const Node& node, const Coo
   return builder.read_stored(node.inputs[0], source);
 }
 
+/// Is a dim longer in every run than what pad adds on either side?
+bool is_longer_than_pads(const AlgorithmBuilder& builder, const Node& node, std::size_t dim) {
+  const Extent low = node.attributes.extents("low")[dim];
+  const Extent high = node.attributes.extents("high")[dim];
+  const std::int64_t least = least_extent(builder.kernel(), node.inputs[0], dim);
+  return low.is_known() && high.is_known() && std::max(low.known(), high.known()) < least;
+}
+
 /// How pad fills one dim outside the input.
-Expr padded_index(const AlgorithmBuilder& builder, const std::string& mode, const Expr& index,
-                  const Extent& extent) {
+Expr padded_index(const AlgorithmBuilder& builder, const Node& node, std::size_t dim, const Expr& index) {
+  const std::string& mode = node.attributes.string("mode");
+  const Extent extent = builder.type(node.inputs[0]).shape[dim];
   const Expr last = builder.extent(extent - 1);
   if (mode == "edge") return Halide::clamp(index, 0, last);
   if (mode == "wrap") return index % builder.extent(extent);
   // reflect: a period of 2*(extent-1), without repeating the edge.
   if (extent == 1) return Expr(0);
+  if (is_longer_than_pads(builder, node, dim)) {  // a remainder by a number of the run is slow
+    const Expr ahead = Halide::max(index, -index);
+    return Halide::clamp(Halide::min(ahead, 2 * last - ahead), 0, last);
+  }
   const Expr period = builder.extent(2 * (extent - 1));
   const Expr phase = index % period;
   return Halide::clamp(Halide::min(phase, period - phase), 0, last);
@@ -150,7 +164,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
     }
     const Expr index = at[d].full - builder.extent(low[d]);
     if (mode != "constant") {
-      source.emplace_back(padded_index(builder, mode, index, shape[d]));
+      source.emplace_back(padded_index(builder, node, d, index));
       if (mode == "edge" && d + 1 == at.size()) edge_index = index;
       continue;
     }
