@@ -74,9 +74,12 @@ bool takes_groups(const Operands& operands, std::int64_t groups) {
   return are_worth_blocks({groups, inputs, outputs, operands.blocks.size});
 }
 
-/// Channels that are folded one by one and fill at most half a block: rows of pixels fill vectors instead.
-bool is_better_by_rows(const Operands& operands, std::int64_t channels) {
-  return !operands.blocks.hold_all && !operands.blocked[0] && 2 * channels <= operands.blocks.size;
+/// Channels that are folded one by one and fill at most half a block, or a quarter that is made of as few: rows of pixels fill
+/// vectors instead.
+bool is_better_by_rows(const Operands& operands, bool depthwise) {
+  const std::int64_t channels = operands.type(0).dims()[1], made = operands.output().dims()[1];
+  const std::int64_t most = operands.blocks.size / (depthwise ? 2 : 4);
+  return !operands.blocks.hold_all && !operands.blocked[0] && channels <= most && made <= most;
 }
 
 std::optional<Wanted> convolution_rule(const Operands& operands) {
@@ -85,7 +88,7 @@ std::optional<Wanted> convolution_rule(const Operands& operands) {
   const std::int64_t groups = operands.node.attributes.integer("groups");
   const bool depthwise = groups == channels && operands.output().dims()[1] == channels;
   const bool grouped = groups != 1 && !depthwise;
-  if (depthwise && is_better_by_rows(operands, channels)) return std::nullopt;
+  if (is_better_by_rows(operands, depthwise)) return std::nullopt;
   if (grouped && !takes_groups(operands, groups)) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
   // Padding three channels of an image to a whole block would cost more than reading it as it is.
