@@ -49,6 +49,7 @@ TEST(Algorithm, Movement) {
         {0, 2},
         {{"low", Integers{0, 0, 1, 0}}, {"high", Integers{0, 0, 1, 0}}, {"interior", Integers{0, 1, 0, 2}}}},
        {Op::pad, {0}, {{"low", Integers{0, 0, 3, 2}}, {"high", Integers{0, 0, 1, 2}}, {"mode", "reflect"}}},
+       {Op::pad, {0}, {{"low", Integers{0, 0, 9, 2}}, {"high", Integers{0, 2, 0, 7}}, {"mode", "reflect"}}},
        {Op::pad, {0}, {{"low", Integers{0, 0, 3, 2}}, {"high", Integers{0, 0, 1, 2}}, {"mode", "edge"}}},
        {Op::pad, {0}, {{"low", Integers{0, 0, 3, 2}}, {"high", Integers{0, 0, 1, 2}}, {"mode", "wrap"}}}});
 }

@@ -179,6 +179,27 @@ TEST(Layouts, GroupsLieInBlocksWhereFewOfTheirChannelsAreWasted) {
   EXPECT_EQ(block_after(assign_layouts(depthwise, {}), Op::conv), 16);
 }
 
+/// The block of what a convolution of an image makes, where nothing else is blocked.
+int block_of_result(std::int64_t channels, std::int64_t made, std::int64_t groups) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, channels, 9, 9}));
+  graph.outputs = {conv(graph, x, made, 3, groups)};
+  expect_lowers_faithfully(graph);
+  return block_after(assign_layouts(graph, {}), Op::conv);
+}
+
+TEST(Layouts, FewChannelsThatBecomeFewStayInRows) {
+  EXPECT_EQ(block_of_result(3, 3, 3), 0);
+  EXPECT_EQ(block_of_result(8, 8, 8), 0);
+  EXPECT_EQ(block_of_result(12, 12, 12), 16);
+  EXPECT_EQ(block_of_result(1, 4, 1), 0);
+  EXPECT_EQ(block_of_result(3, 8, 1), 16);
+  Graph graph;  // what is blocked already stays so
+  const ValueId x = graph.add_input("x", f32({1, 3, 9, 9}));
+  graph.outputs = {conv(graph, conv(graph, x, 8, 3), 8, 3, 8)};
+  EXPECT_EQ(count(assign_layouts(graph, {}), Op::to_layout), 1);
+}
+
 TEST(Layouts, ConcatNeedsWholeBlocksBeforeItsLastPart) {
   for (const std::int64_t width : {16, 20}) {
     Graph graph;
