@@ -160,6 +160,7 @@ class Splitter:
         self.make_program = make_program
         self.why: dict[Node, str] = {}
         self.tellers: dict[str, list[tuple[int, Node]]] = {}
+        self.last_step = self._last_step()
 
     def split(self, refused: set[Node]) -> SplitGraph:
         refused = spread(refused)
@@ -181,9 +182,9 @@ class Splitter:
         return sorted((level, part) for level, part in by_level.items() if level % 2 or self._results(part))
 
     def _results(self, part: list[Node]) -> list[Node]:
-        """What is read outside; sizes are computed there."""
-        inside = set(part)
-        return [node for node in part if any(user not in inside for user in node.users)]
+        """What is read outside, or by the last step, which makes views again; sizes are computed there."""
+        inside, last = set(part), set(self.last_step[1])
+        return [node for node in part if node in last or any(user not in inside for user in node.users)]
 
     def _text(self, level: int, part: list[Node]) -> "Part":
         results = [node for node in self._results(part) if isinstance(node.meta.get("val"), torch.Tensor)]
@@ -252,7 +253,7 @@ class Splitter:
             for node in results:
                 number.setdefault(node, len(number))
             steps.append((run, takes, results))
-        steps.append(self._last_step())
+        steps.append(self.last_step)
         whole = SplitGraph(len(inputs), len(number))
         whole.torch_parts = torch_parts
         whole.refused = [(node.name, str(node.target), reason) for node, reason in self.why.items()]

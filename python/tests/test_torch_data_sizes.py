@@ -67,6 +67,15 @@ class SizesOfData(WithTorch):
         self.check_calls(function, [(torch.randn(20, 6), torch.tensor(rows)) for rows in (3, 20, 7, 1, 0, 12, 4)],
                          {"aten._local_scalar_dense.default"})
 
+    def test_a_view_of_an_input_by_a_number_of_data(self):
+        """AOTAutograd makes it again, of a number that a part finds and no other part reads."""
+        def function(x, keys):
+            _, place = torch.unique(keys, return_inverse=True)
+            return (F.gelu(x) * place[:, None], x[: keys.max().item()])
+
+        self.check_calls(function, [(torch.randn(n, 4), torch.randint(1, 5, (n,))) for n in (8, 8, 11)],
+                         {"aten._local_scalar_dense.default", "aten._unique2.default", "aten.slice.Tensor"})
+
     def test_wrong_numbers_raise(self):
         def function(x, number):
             rows = number.item()
