@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 
 from . import _native
 from ._settings import settings
+from .torch_bytes import DECOMPOSITIONS as BYTES
 from .torch_captured import simplify_captured
 from .torch_complex import DECOMPOSITIONS as COMPLEX
 from .torch_decompositions import DECOMPOSITIONS as WHOLE
@@ -139,7 +140,7 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     further = [aten._native_batch_norm_legit_functional, aten.linalg_vector_norm]
     table = {**get_decompositions(further), **core_aten_decompositions()}
     kept = {op: f for op, f in table.items() if str(op).split(".")[1] not in KEPT}
-    own = {**WHOLE, **FACTORS, **ELEMENTS, **GRIDS, **COMPLEX, **SEGMENTS, **DRAWS, **OWN}
+    own = {**WHOLE, **FACTORS, **ELEMENTS, **GRIDS, **COMPLEX, **SEGMENTS, **BYTES, **DRAWS, **OWN}
     return {**kept, **{op: _or_whole(function) for op, function in own.items()}}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.fx import GraphModule, Node
 
+from .torch_bytes import float8_of, make_bytes
 from .torch_graph import device_of
 
 aten = torch.ops.aten
@@ -253,11 +254,17 @@ def with_checks(run: Boxed, checks: Sequence[Callable[[torch.Tensor], None]]) ->
 
 @dataclasses.dataclass
 class Borders:
-    """Numbers of the inputs and results that are complex outside, and of those inputs that are whole numbers there, tensors inside."""
+    """Numbers of the inputs and results that are complex outside, and of those inputs that are whole numbers there, tensors inside; and of inputs
+    and results that are floats of eight bits outside, with their types."""
 
     inputs: list[int] = dataclasses.field(default_factory=list)
     outputs: list[int] = dataclasses.field(default_factory=list)
     integers: list[int] = dataclasses.field(default_factory=list)
+    bytes_in: list[int] = dataclasses.field(default_factory=list)
+    bytes_out: dict[int, torch.dtype] = dataclasses.field(default_factory=dict)
+
+    def is_plain(self) -> bool:
+        return not (self.inputs or self.outputs or self.integers or self.bytes_in or self.bytes_out)
 
 
 def _is_complex(node: Any) -> bool:
@@ -397,9 +404,18 @@ def _integers_to_tensors(module: GraphModule) -> list[int]:
     return [inputs.index(node) for node in found]
 
 
+def _open_bytes(module: GraphModule, borders: Borders) -> None:
+    types = [float8_of(node) for node in module.graph.nodes if node.op == "placeholder"], [float8_of(node) for node in outputs_of(module)]
+    if make_bytes(module):
+        borders.bytes_in = [i for i, dtype in enumerate(types[0]) if dtype is not None]
+        borders.bytes_out = {i: dtype for i, dtype in enumerate(types[1]) if dtype is not None}
+
+
 def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None = None) -> Borders:
-    """Makes complex inputs and results of the graph pairs, and numbers that are operands tensors. `strides` of inputs become those of pairs."""
+    """Makes complex inputs and results of the graph pairs, those of eight bits bytes, and numbers that are operands tensors. `strides` of inputs
+    become those of pairs."""
     graph, borders = module.graph, Borders(integers=_integers_to_tensors(module))
+    _open_bytes(module, borders)
     inputs = [node for node in graph.nodes if node.op == "placeholder"]
     first = next(node for node in graph.nodes if node.op != "placeholder")
     for i, node in enumerate(inputs):
@@ -430,7 +446,7 @@ def open_borders(module: GraphModule, strides: dict[int, tuple[int, ...]] | None
 
 
 def with_borders(run: Boxed, borders: Borders) -> Boxed:
-    if not (borders.inputs or borders.outputs or borders.integers):
+    if borders.is_plain():
         return run
 
     def run_with_pairs(values: list[Any]) -> Any:
@@ -438,9 +454,13 @@ def with_borders(run: Boxed, borders: Borders) -> Boxed:
             values[i] = torch.tensor(values[i])
         for i in borders.inputs:
             values[i] = _pairs(values[i])
+        for i in borders.bytes_in:
+            values[i] = values[i].view(torch.uint8)
         results = list(run(values))
         for i in borders.outputs:
             results[i] = torch.view_as_complex(results[i])
+        for i, dtype in borders.bytes_out.items():
+            results[i] = results[i].view(dtype)
         return results
 
     return _boxed(run_with_pairs)
