@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Programs of torch_use_programs.py and torch_kind_programs.py through torch.compile, beside eager, float64 and Inductor's default.
+"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_model_scripts.py and the files it imports, through torch.compile, beside
+eager, float64 and Inductor's default.
 
 usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
 
 Each has a process of its own, and a folder of caches that is empty. Results of three calls, and in training gradients of inputs and parameters, and what is
-written to buffers, must pass the rule of torch's own suite beside eager and a run in float64. Printed for each pass: whether they do, where strides differ from
+written to buffers, must pass the rule of torch's own suite beside eager and a run in float64; of a script what it returns must. Printed for each pass: whether they do, where strides differ from
 eager's, programs, kernels and parts that torch runs, and microseconds of processor time of a call (the least of turns of five) with Inductor's over Sylvite's.
 """
 
@@ -89,6 +90,15 @@ def inputs_of(make, name):
     return made
 
 
+def told_of(graphs):
+    return {
+        "graphs": len(graphs), "torch": sum(g.torch_parts for g in graphs),
+        "kernels": sum(p.report()["kernels"] for g in graphs for p in g.programs),
+        "refused": sorted({f"{op} | {why}" for g in graphs for _, op, why in g.refused}),
+        "failures": [g.failure for g in graphs if g.failure],
+    }  # fmt: skip
+
+
 def one_pass(name, build, make, trains, turns, backends):
     import torch
     from sylvite import torch_backend
@@ -105,10 +115,7 @@ def one_pass(name, build, make, trains, turns, backends):
             line[backend + " failed"] = f"{type(error).__name__}: {error}"[:300]
             continue
         if backend == "sylvite":
-            line["graphs"], line["torch"] = len(graphs), sum(g.torch_parts for g in graphs)
-            line["kernels"] = sum(p.report()["kernels"] for g in graphs for p in g.programs)
-            line["refused"] = sorted({f"{op} | {why}" for g in graphs for _, op, why in g.refused})
-            line["failures"] = [g.failure for g in graphs if g.failure]
+            line.update(told_of(graphs))
         ways[backend] = lambda f=function, m=module: call(f, m, inputs[0], trains)
     exact = fresh(build, exact=True)
     try:
@@ -117,6 +124,41 @@ def one_pass(name, build, make, trains, turns, backends):
         exact = found["eager"]  # torch has an operation for fewer types
     if "sylvite" in found:
         line["wrong"], line["strides"] = differences(found["sylvite"], found["eager"], exact)
+    return {**line, **times_of(ways, turns)}
+
+
+def one_script(name, turns, backends):
+    import torch
+    from sylvite import torch_backend
+    from torch_model_scripts import SCRIPTS
+    from torch_training_scripts import Run
+
+    def made(backend, exact=False):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+        results, again = SCRIPTS[name](Run(backend, exact))
+        return [x.detach() for x in leaves(results)], again
+
+    ways, found, line = {}, {}, {}
+    for backend in backends:
+        with torch_backend.listen() as graphs:
+            try:
+                found[backend], again = made(backend)
+            except Exception as error:
+                line[backend + " failed"] = f"{type(error).__name__}: {error}"[:300]
+                continue
+        if backend == "sylvite":
+            line.update(told_of(graphs))
+        if again is not None:
+            ways[backend] = again
+    try:
+        exact = made("eager", exact=True)[0]
+    except Exception:
+        exact = found["eager"]  # torch has an operation for fewer types
+    if "sylvite" in found and "eager" in found:
+        line["wrong"], line["strides"] = differences(found["sylvite"], found["eager"], exact)
+    if "inductor" in found and "eager" in found:
+        line["inductor_wrong"] = differences(found["inductor"], found["eager"], exact)[0]
     return {**line, **times_of(ways, turns)}
 
 
@@ -136,6 +178,9 @@ def child(name, turns, threads, backends):
     import torch
     from torch_kind_programs import PROGRAMS
     torch.set_num_threads(threads)
+    if name not in PROGRAMS:
+        print("LINE " + json.dumps({"program": name, "pass": "script", **one_script(name, turns, backends)}), flush=True)
+        return
     build = PROGRAMS[name]
     torch.manual_seed(0)
     _, make, trains = build()
@@ -162,8 +207,9 @@ def main():
         child(options.child, options.turns, options.threads, options.backends.split(","))
         return
     from torch_kind_programs import PROGRAMS
-    ratios = {"inference": [], "training": []}
-    for name in options.only.split(",") if options.only else PROGRAMS:
+    from torch_model_scripts import SCRIPTS
+    ratios = {"inference": [], "training": [], "script": []}
+    for name in options.only.split(",") if options.only else [*PROGRAMS, *SCRIPTS]:
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/torch", "OMP_NUM_THREADS": str(options.threads)}
             words = [sys.executable, __file__, "--child", name, "--turns", str(options.turns), "--threads", str(options.threads), "--backends", options.backends]
