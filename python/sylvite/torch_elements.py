@@ -117,6 +117,21 @@ def _by_number(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, number: function(x, _number(number, x))
 
 
+# Bounds
+
+
+def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
+    """A bound that no number of the type is beyond is none: in that type it would be another number."""
+    given = [bound for bound in (low, high) if bound is not None]
+    if x.dtype not in (torch.uint8, *_INTEGERS.values()) or not all(isinstance(bound, int) for bound in given):
+        return NotImplemented
+    limits = torch.iinfo(x.dtype)
+    bounds = (None if low is None or low < limits.min else low, None if high is None or high > limits.max else high)
+    if bounds == (low, high):
+        return NotImplemented
+    return x.clone() if bounds == (None, None) else torch.clamp(x, *bounds)
+
+
 # Borders
 
 
@@ -230,6 +245,9 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bitwise_right_shift.Tensor_Scalar: _by_number(torch.bitwise_right_shift),
     aten.bitwise_xor.Scalar_Tensor: _of_number(torch.bitwise_xor),
     aten._new_zeros_with_same_feature_meta.default: _zeros_beside,
+    aten.clamp.default: _clamp,
+    aten.clamp_max.default: lambda x, high: _clamp(x, None, high),
+    aten.clamp_min.default: _clamp,
     aten.fft_fftfreq.default: _frequencies,
     aten.fft_rfftfreq.default: _frequencies_of_halves,
     aten.frexp.Tensor: _mantissa_and_exponent,

@@ -199,6 +199,15 @@ class Folds(Whole):
         self.check_gradients(lambda x: (parts(x.prod(1)), parts(x[:, :3].prod(0, keepdim=True)), parts(x[:2, :2].prod())), x, tolerance=1e-3)
         self.check_gradients(lambda x: parts(x[:, :5].cumprod(1)), x, tolerance=1e-3)
 
+    def test_bounds_that_the_type_lacks(self):
+        """-3 as a number of u8 is 253."""
+        def function(x):
+            return (x.clamp(-3, 5), x.clamp(min=-300), x.clamp(max=300), x.clamp(-300, 1000), x.clamp_min(-200).clamp_max(90), x.clamp(7, 2**40))
+
+        for dtype in (torch.uint8, torch.int8, torch.int16, torch.int32):
+            torch._dynamo.reset()
+            self.check(function, torch.arange(0, 120, 9).to(dtype))
+
     def test_factors_of_short_products(self):
         """Factors that bf16 has no number for are not rounded to it: as near to float64 as eager's results are."""
         def function(x, y, z):
