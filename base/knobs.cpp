@@ -28,11 +28,13 @@ constexpr KnobType type_of_knob() {
   return KnobType::list;
 }
 
+/// `digits` as a number; `text` is what was given for `what`, and may have a unit, too.
 template <typename T>
-T parse_number(std::string_view text, std::string_view what, std::string_view wanted) {
+T parse_number(std::string_view digits, std::string_view what, std::string_view text,
+               std::string_view wanted) {
   T number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size())
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (digits.empty() || error != std::errc() || end != digits.data() + digits.size())
     throw UsageError("{} = '{}': expected {}", what, text, wanted);
   return number;
 }
@@ -47,13 +49,13 @@ void parse(std::string_view text, const Knob& knob, bool& value) {
 }
 
 void parse(std::string_view text, const Knob& knob, std::int64_t& value) {
-  value = parse_number<std::int64_t>(text, knob.name, "an integer");
+  value = parse_number<std::int64_t>(text, knob.name, text, "an integer");
   if (value < knob.range.least || value > knob.range.most)
     throw UsageError("{} = '{}': expected {} to {}", knob.name, text, knob.range.least, knob.range.most);
 }
 
 void parse(std::string_view text, const Knob& knob, double& value) {
-  value = parse_number<double>(text, knob.name, "a number");
+  value = parse_number<double>(text, knob.name, text, "a number");
 }
 
 void parse(std::string_view text, const Knob& knob, Seconds& value) {
@@ -378,7 +380,7 @@ double parse_duration(std::string_view text, std::string_view what) {
     unit_seconds = seconds;
     break;
   }
-  const auto value = parse_number<double>(number, what, "a duration such as 90s, 5m, 2h or 250ms");
+  const auto value = parse_number<double>(number, what, text, "a duration such as 90s, 5m, 2h or 250ms");
   if (!(value >= 0 && value < 1e9)) throw UsageError("{} = '{}': a duration is at least 0", what, text);
   return value * unit_seconds;
 }
@@ -394,7 +396,7 @@ Bytes parse_bytes(std::string_view text, std::string_view what) {
     break;
   }
   constexpr std::string_view wanted = "a size such as 500MB or 2GB";
-  const double value = parse_number<double>(number, what, wanted) * scale;
+  const double value = parse_number<double>(number, what, text, wanted) * scale;
   if (!(value >= 0 && value < 1e18)) throw UsageError("{} = '{}': expected {}", what, text, wanted);
   return {static_cast<std::int64_t>(value)};
 }

@@ -220,6 +220,8 @@ TEST(ParseBytes, KnowsItsUnits) {
   EXPECT_EQ(parse_bytes("12", "x").count, 12);
   for (const char* wrong : {"", "-1", "much", "1e30", "nan", "2GiB"})
     EXPECT_THAT(message_of([&] { (void)parse_bytes(wrong, "--to"); }), HasSubstr("expected a size")) << wrong;
+  EXPECT_THAT(message_of([&] { (void)parse_bytes("5XB", "--to"); }), HasSubstr("--to = '5XB'"));
+  EXPECT_THAT(message_of([&] { (void)parse_duration("5xs", "--for"); }), HasSubstr("--for = '5xs'"));
 }
 
 TEST(Settings, ASizeMayBeUnlimited) {
