@@ -80,7 +80,7 @@ std::map<std::string, std::string> input_files(const Options& options, const std
       throw UsageError("the model has no input '{}'{} (its inputs: {})", name, suggestion(name, names),
                        fmt::join(names, ", "));
     }
-    files.insert_or_assign(name, path);
+    if (!files.emplace(name, path).second) throw UsageError("input '{}' is given twice", name);
   }
   return files;
 }
@@ -121,7 +121,8 @@ std::map<std::string, Tensor> read_named_tensors(const std::vector<std::string>&
   std::map<std::string, Tensor> tensors;
   for (const std::string& assignment : assignments) {
     const auto [name, path] = split_file_assignment(assignment, option);
-    tensors.insert_or_assign(name, read_tensor(path));
+    if (!tensors.emplace(name, read_tensor(path)).second)
+      throw UsageError("{}: '{}' is given twice", option, name);
   }
   return tensors;
 }

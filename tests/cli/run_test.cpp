@@ -135,6 +135,9 @@ TEST_F(Run, InputsAreChecked) {
   expect_fails(run({"--input", "x=" + folder_ + "/dtype.npy"}), ErrorCode::bad_input, "i64[4,64]");
   expect_fails(run({"--input", "z=" + folder_ + "/shape.npy"}), ErrorCode::bad_usage, "no input 'z'");
   expect_fails(run({"--input", "x=" + folder_ + "/none.npy"}), ErrorCode::io_failure, "none.npy");
+  write_tensor(folder_ + "/right.npy", Tensor(DType::f32, {4, 64}), "x");
+  const std::string right = "x=" + folder_ + "/right.npy";
+  expect_fails(run({"--input", right, "--input", right}), ErrorCode::bad_usage, "input 'x' is given twice");
   write_file(folder_ + "/junk.npy", "not numpy");
   expect_fails(run({"--input", "x=" + folder_ + "/junk.npy"}), ErrorCode::bad_model, "junk.npy");
 }
