@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -36,18 +37,6 @@ std::string tune_message(const TuneProgress& now) {
 std::string tune_fields(const TuneProgress& now) {
   return fmt::format(R"("kernel":"{}","trials":{},"compiled":{},"rejected":{},"speedup":{:.4f})", now.kernel,
                      now.trials, now.compiled, now.rejected, now.speedup_so_far);
-}
-
-/// What `make` makes of a file, which every message names.
-template <typename Make>
-auto with_file_named(const std::string& path, const Make& make) {
-  try {
-    return make();
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    if (error.code() == ErrorCode::bad_usage || message.find(path) != std::string::npos) throw;
-    throw Error(error.code(), path + ": " + message);
-  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "frontend/quick/quick.h"
@@ -59,6 +60,20 @@ std::optional<CompiledModel> answer_ahead(const OpenModel& model, double start) 
   return CompiledModel(std::make_unique<CompiledModel::Rep>(std::make_unique<FirstAnswers>(
       plain, imported, steady_seconds() - start,
       [model](const std::stop_token& stop) { return start_family(model, choose, stop); })));
+}
+
+CompiledModel compile_file(const std::string& onnx_path, const CompileOptions& options) {
+  const double start = steady_seconds();
+  const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
+  if (model.setup->config.first_answer != FirstAnswer::fast) return ready(start_family(model, choose));
+  if (std::optional<CompiledModel> ahead = answer_ahead(model, start)) return std::move(*ahead);
+  const Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
+  return answer_first(model, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
+    if (!model.parsed.sizes.are_fixed()) return start_family(model, choose, stop);
+    Family family(model);
+    (void)family.add(imported, [&](const Imported&) { return chosen; }, stop);
+    return family;
+  });
 }
 
 template <typename AnyPort>
@@ -208,17 +223,7 @@ void CompiledModel::load_state(const std::string& path) {
 }
 
 CompiledModel compile(const std::string& onnx_path, const CompileOptions& options) {
-  const double start = steady_seconds();
-  const OpenModel model = open_model(onnx_path, make_setup(options), options.import);
-  if (model.setup->config.first_answer != FirstAnswer::fast) return ready(start_family(model, choose));
-  if (std::optional<CompiledModel> ahead = answer_ahead(model, start)) return std::move(*ahead);
-  const Imported imported = bind_sizes(model, first_sizes(model.parsed.sizes));
-  return answer_first(model, imported, start, [=](const Chosen& chosen, const std::stop_token& stop) {
-    if (!model.parsed.sizes.are_fixed()) return start_family(model, choose, stop);
-    Family family(model);
-    (void)family.add(imported, [&](const Imported&) { return chosen; }, stop);
-    return family;
-  });
+  return with_file_named(onnx_path, [&] { return compile_file(onnx_path, options); });
 }
 
 CompiledModel compile(Graph graph, const CompileOptions& options) {

@@ -9,6 +9,7 @@
 #include "autotune/sqlite.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "frontend/passes/quantize_products.h"
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/plan_interpreter.h"
@@ -108,6 +109,18 @@ TEST(SessionTest, AGraphNeedsOutputs) {
   graph.outputs.clear();
   const TemporaryFolder folder;
   EXPECT_THROW((void)load_graph(std::move(graph), make_setup(test_options(folder.path()))), ModelError);
+}
+
+TEST(SessionTest, ErrorsOfAFileNameIt) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/cut.onnx";
+  write_file(path, "no model");
+  try {
+    (void)compile(path, test_options(folder.path()));
+    FAIL() << "it was compiled";
+  } catch (const ModelError& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
 }
 
 TEST(SessionTest, QuantizesOnProcessorsOnly) {
