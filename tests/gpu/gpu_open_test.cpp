@@ -98,20 +98,20 @@ Graph norms_of_any_rows(std::int64_t batch, std::int64_t rows) {
   return graph;
 }
 
-/// What training has: gradients of attention, of a weight whose depth is the rows, and of a table.
+/// What training has: gradients of attention with the sums that they need, and of a weight whose depth is the rows.
 Graph slopes(std::int64_t batch, std::int64_t rows) {
   Graph graph;
-  const Dims heads = {batch, 2, rows, 64}, numbers = {batch, 2, rows};
   std::vector<ValueId> inputs;
   for (const char* name : {"q", "k", "v", "g"})
-    inputs.push_back(graph.add_input(name, make_type(DType::bf16, heads)));
-  for (const char* name : {"sums", "products"})
-    inputs.push_back(graph.add_input(name, make_type(DType::f32, numbers)));
+    inputs.push_back(graph.add_input(name, make_type(DType::bf16, {batch, 2, rows, 64})));
+  const Attributes causal = {{"causal", std::int64_t{1}}, {"scale", 0.125}};
+  const ValueId sums = graph.add(Op::attention_sums, {inputs[0], inputs[1]}, causal);
+  graph.outputs.push_back(sums);
+  inputs.push_back(sums);
+  inputs.push_back(graph.add_input("products", make_type(DType::f32, {batch, 2, rows})));
   for (std::int64_t of = 0; of < 3; ++of)
-    graph.outputs.push_back(
-        graph.add(Op::attention_gradient, inputs, {{"of", of}, {"causal", of % 2}, {"scale", 0.125}}));
-  graph.outputs.push_back(
-      graph.add(Op::attention_sums, {inputs[0], inputs[1]}, {{"causal", std::int64_t{1}}, {"scale", 0.125}}));
+    graph.outputs.push_back(graph.add(Op::attention_gradient, inputs,
+                                      {{"of", of}, {"causal", std::int64_t{1}}, {"scale", 0.125}}));
   const ValueId x = graph.add_input("x", make_type(DType::bf16, {batch * rows, 128}));
   const ValueId g = graph.add_input("slopes", make_type(DType::bf16, {batch * rows, 256}));
   graph.outputs.push_back(graph.add(Op::matmul, {graph.add(Op::transpose, {x}, {{"perm", Dims{1, 0}}}), g}));
