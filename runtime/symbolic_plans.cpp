@@ -13,19 +13,33 @@
 namespace sylvite {
 namespace {
 
-/// How often 2 divides it, as far as vectors and alignments care.
-int alignment_of(std::int64_t size) {
-  return std::min(std::countr_zero(static_cast<std::uint64_t>(size)), 4);
+int twos_in(std::int64_t size) {
+  return std::countr_zero(static_cast<std::uint64_t>(size));
 }
 
-/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them. First the alignments, in the order
-/// of the sizes.
-std::vector<double> traits(const Sizes& sizes) {
+/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them and, at last, products of two, as far as
+/// vectors and alignments care: beyond what it divides them in any case, as layers may divide by that. First the alignments of
+/// sizes, in their order.
+std::vector<double> traits(const std::vector<FitSymbol>& symbols, const Sizes& sizes) {
+  constexpr int most = 4;
   std::vector<double> all;
-  for (const std::int64_t size : sizes) all.push_back(alignment_of(size));
+  const auto add_alignment = [&](int twos, int in_any_case) {
+    all.push_back(std::min(twos, in_any_case + most));
+  };
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    add_alignment(twos_in(sizes[i]), twos_in(symbols[i].multiple));
   for (const std::int64_t size : sizes) all.push_back(static_cast<double>(size));
   all.push_back(product_of(sizes));
+  for (std::size_t i = 0; i < sizes.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      add_alignment(twos_in(sizes[i]) + twos_in(sizes[j]),
+                    twos_in(symbols[i].multiple) + twos_in(symbols[j].multiple));
   return all;
+}
+
+/// How many of them are of single sizes, or of all.
+std::size_t traits_without_pairs(const Sizes& sizes) {
+  return 2 * sizes.size() + 1;
 }
 
 /// The ends of the class of sizes that may share kernels; not much beyond `size`, as models may have tables that grow.
@@ -67,7 +81,7 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
     group.plan.reset();  // numbers that are no expression of the sizes beyond those of the samples
     return;
   }
-  group.widen(sizes);
+  group.widen(names_, sizes);
   if (is_told) return;
   group.samples.push_back(std::move(sample));
   group.join(names_);
@@ -114,19 +128,22 @@ void SymbolicPlans::Group::match(const KernelMenu& menu, const Machine& machine)
   matched_with = menu.generation();
 }
 
-void SymbolicPlans::Group::widen(const Sizes& sizes) {
+void SymbolicPlans::Group::widen(const std::vector<FitSymbol>& given, const Sizes& sizes) {
   met.push_back(sizes);
-  const std::vector<double> added = traits(sizes);
+  const std::vector<double> added = traits(given, sizes);
   if (span.empty())
     for (const double each : added) span.push_back({each, each});
   for (std::size_t i = 0; i < added.size(); ++i)
     span[i] = {std::min(span[i].low, added[i]), std::max(span[i].high, added[i])};
 }
 
-bool SymbolicPlans::Group::is_between(const Sizes& sizes) const {
-  return std::ranges::equal(span, traits(sizes), [](const Interval& interval, double value) {
-    return value >= interval.low && value <= interval.high;
-  });
+/// Few plans say little of products: those of which none follows yet may be around them in any case.
+bool SymbolicPlans::Group::is_between(const std::vector<FitSymbol>& given, const Sizes& sizes) const {
+  const std::vector<double> values = traits(given, sizes);
+  const std::size_t count = plan ? values.size() : traits_without_pairs(sizes);
+  for (std::size_t i = 0; i < count; ++i)
+    if (values[i] < span[i].low || values[i] > span[i].high) return false;
+  return true;
 }
 
 bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
@@ -140,8 +157,8 @@ bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
          std::ranges::equal(told->weights, sample.plan->weights, begins);
 }
 
-bool SymbolicPlans::Group::is_possible_at(const Sizes& sizes) const {
-  return is_between(sizes) && (!plan || plan->decides_alike(sizes));
+bool SymbolicPlans::Group::is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes) const {
+  return is_between(given, sizes) && (!plan || plan->decides_alike(sizes));
 }
 
 /// As the plans of square images beside all others.
@@ -153,7 +170,7 @@ bool SymbolicPlans::Group::is_special_beside(const Group& other, const Sizes& si
 SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
   std::vector<Group*> possible;
   for (auto& [structure, group] : groups_)
-    if (group.is_possible_at(sizes)) possible.push_back(&group);
+    if (group.is_possible_at(names_, sizes)) possible.push_back(&group);
   const auto is_told = [](const Group* group) { return group->plan != nullptr; };
   const auto found = std::ranges::find_if(possible, is_told);
   if (found == possible.end()) return nullptr;

@@ -31,8 +31,8 @@ class SymbolicPlans {
   /// kernels, each once; nullopt when all were asked for.
   [[nodiscard]] std::optional<Sizes> wanted(const Sizes& sizes);
   /// The plan at these sizes; nullptr where what was learned does not tell. It tells of sizes that lie between those of plans
-  /// with one structure, in how large they are, in how large their product is, and in the powers of two that divide them: what
-  /// passes decide depends on these.
+  /// with one structure, in how large they are, in how large their product is, and in the powers of two that divide them and
+  /// products of two of them: what passes decide depends on these.
   [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory);
   /// The same with open kernels of `menu` wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,
@@ -61,12 +61,13 @@ class SymbolicPlans {
     std::int64_t matched_with = -1;  ///< KernelMenu::generation
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
-    void widen(const Sizes& sizes);
-    /// The plan is what the samples have in common. `given`: the model's symbols.
+    // `given`: the model's symbols.
+    void widen(const std::vector<FitSymbol>& given, const Sizes& sizes);
+    /// The plan is what the samples have in common.
     void join(const std::vector<FitSymbol>& given);
-    [[nodiscard]] bool is_between(const Sizes& sizes) const;
+    [[nodiscard]] bool is_between(const std::vector<FitSymbol>& given, const Sizes& sizes) const;
     /// May the model have this structure there, as far as the plan says?
-    [[nodiscard]] bool is_possible_at(const Sizes& sizes) const;
+    [[nodiscard]] bool is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes) const;
     /// Are all its samples of a kind that these sizes are, and none that the other was met at?
     [[nodiscard]] bool is_special_beside(const Group& other, const Sizes& sizes) const;
     /// Is this what its plan says?

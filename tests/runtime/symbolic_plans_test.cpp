@@ -76,6 +76,24 @@ TEST(SymbolicPlans, SizesThatMorePowersOfTwoDivideAreOthers) {
   EXPECT_EQ(plans.at({4, 78}, true), nullptr) << "passes may treat even lengths in another way";
 }
 
+/// As the pixels of an image, which layers made smaller by 32 along both sides.
+TEST(SymbolicPlans, ProductsThatMorePowersOfTwoDivideAreOthers) {
+  ModelSizes images;
+  images.symbols = {{"lines", {32, 512, {64}, 32}}, {"columns", {32, 512, {64}, 32}}};
+  SymbolicPlans plans(images);
+  for (const Sizes& sizes :
+       {Sizes{96, 160}, {160, 96}, {160, 224}, {224, 288}, {288, 96}, {96, 352}, {352, 160}})
+    plans.learn(sizes, plan_at(sizes));
+  for (const Sizes& sizes :
+       {Sizes{96, 192}, {192, 96}, {320, 96}, {96, 448}, {288, 192}, {448, 352}, {352, 64}, {64, 288}})
+    plans.learn(sizes, plan_at(sizes, Op::exp));
+  const auto odd = plans.at({224, 96}, true), even = plans.at({224, 192}, true);
+  ASSERT_NE(odd, nullptr);
+  ASSERT_NE(even, nullptr);
+  EXPECT_EQ(plan_text(*odd), plan_text(*plan_at({224, 96})));
+  EXPECT_EQ(plan_text(*even), plan_text(*plan_at({224, 192}, Op::exp)));
+}
+
 /// As lowering gives them one weight there.
 /// A plan over half of the length, as where pairs of columns become channels.
 std::shared_ptr<const Plan> halved_at(const Sizes& sizes) {
