@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "base/error.h"
@@ -61,11 +62,10 @@ bool can_slice(const MatmulProblem& problem) {
   return problem.weight != no_value && problem.element == DType::f32 && !problem.a_is_computed;
 }
 
-/// Do the panels of a tile fill so much of the L2 that every tile of rows would fetch them from behind it? They leave room for few
-/// rows where they fill a quarter, and for none where they fill a half.
-bool is_deep(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
-             std::int64_t parts = 4) {
-  return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / parts;
+/// Do the panels of a tile fill half of the L2, so that they leave no room for rows, and every tile of these would fetch them from
+/// behind it?
+bool is_deep(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
+  return tile.panels * panel_width * problem.k * element_bytes(problem) > machine.l2_bytes / 2;
 }
 
 /// Of more rows, a panel that the L1 fetches would send too many past the L2.
@@ -77,9 +77,9 @@ constexpr std::int64_t most_sums = 1 << 15;  ///< on the stack of a thread
 bool pays_to_slice(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile) {
   if (problem.has_open_m) return is_deep(problem, machine, tile);
   if (problem.m < 2 * tile.rows) return false;
-  if (problem.m < 16 * tile.rows) return is_deep(problem, machine, tile, 2);
+  const bool are_many = problem.m >= 16 * tile.rows;  // tiles that share a slice
   const bool spares_l1 =
-      panel_cycles(problem, machine, tile) > 0 && problem.batch * problem.m <= most_sliced_rows;
+      are_many && panel_cycles(problem, machine, tile) > 0 && problem.batch * problem.m <= most_sliced_rows;
   return spares_l1 || is_deep(problem, machine, tile);
 }
 
@@ -95,6 +95,21 @@ std::int64_t tiles_alike(std::int64_t tiles, std::int64_t most) {
   return ceil_div(tiles, ceil_div(tiles, std::max<std::int64_t>(1, most)));
 }
 
+/// Of `groups`, how many a task has: those by which threads have the least to do, `others` tasks beside each; of equal ones the most,
+/// as each task reads the rows anew.
+std::int64_t groups_alike(std::int64_t groups, std::int64_t most, std::int64_t others,
+                          const Machine& machine) {
+  std::int64_t best = 1, least = std::numeric_limits<std::int64_t>::max();
+  for (std::int64_t size = 1; size <= std::clamp<std::int64_t>(most, 1, groups); ++size) {
+    const std::int64_t tasks = ceil_div(groups, size) * others;
+    const std::int64_t of_thread = ceil_div<std::int64_t>(tasks, machine.threads) * size;
+    if (of_thread > least) continue;
+    least = of_thread;
+    best = size;
+  }
+  return best;
+}
+
 /// Tasks of a panel and all rows. Where panels are deep, neither side stays in the L2, and a task has more columns, so that a
 /// slice of rows comes from behind it for few tasks; of many rows about half as many as columns.
 void set_slices(const MatmulProblem& problem, const Machine& machine, const RegisterTile& tile,
@@ -106,7 +121,11 @@ void set_slices(const MatmulProblem& problem, const Machine& machine, const Regi
   point.row_tiles = problem.has_open_m ? rows_of_many / tile.rows
                                        : tiles_alike(ceil_div(problem.m, tile.rows), rows / tile.rows);
   const std::int64_t sums_of_group = point.row_tiles * tile.rows * tile.panels * panel_width;
-  point.panel_groups = is_deep(problem, machine, tile) ? tiles_alike(groups, most_sums / sums_of_group) : 1;
+  const std::int64_t row_tasks =
+      problem.has_open_m ? machine.threads : problem.batch * ceil_div(problem.m, point.row_tiles * tile.rows);
+  point.panel_groups = is_deep(problem, machine, tile)
+                           ? groups_alike(groups, most_sums / sums_of_group, row_tasks, machine)
+                           : 1;
   point.rows_outer = 0;
   point.unroll_k = 4;
 }

@@ -1,4 +1,5 @@
 #include "base/error.h"
+#include "base/rounding.h"
 #include "sylvite/graph_text.h"
 #include "tests/schedules/fixed_machines.h"
 #include "tests/support/bound_space.h"
@@ -165,6 +166,28 @@ TEST(MatmulPanels, SlicesAgree) {
   const Machine machine = test_machine(1);
   const Point copied = point_with(space, kernel, machine, {{"slab", 256}, {"copy_a", 1}});
   EXPECT_THROW((void)bound(space, kernel, machine).at(copied), UnsupportedError);
+}
+
+/// Panels of half of the L2 and more: of eight groups three threads have three, three and two, two have four each.
+TEST(MatmulPanels, ThreadsShareDeepPanels) {
+  const Space& space = space_named("matmul_panels");
+  const auto numbers = [&](std::int64_t k, int threads) {
+    Machine machine = test_machine(threads);
+    machine.l2_bytes = 1 << 20;
+    const Kernel kernel = dense_kernel({196, k}, k, 384);
+    const BoundSpace taken = bound(space, kernel, machine);
+    return named_values(taken, taken.heuristic);
+  };
+  EXPECT_EQ(numbers(1536, 2).at("slab"), 0) << "they leave room for rows";
+  for (const int threads : {1, 2, 3}) {
+    const NamedValues found = numbers(12288, threads);
+    EXPECT_EQ(found.at("slab"), 256);
+    const std::int64_t groups = ceil_div<std::int64_t>(384, 16 * found.at("panels"));
+    const std::int64_t tasks = ceil_div(groups, found.at("panel_groups"));
+    EXPECT_LE(ceil_div<std::int64_t>(tasks, threads) * found.at("panel_groups"),
+              ceil_div<std::int64_t>(groups, threads))
+        << threads << " threads, " << groups << " groups";
+  }
 }
 
 TEST(MatmulPanels, AVX2SlicesWhatTheL1DoesNotHold) {
