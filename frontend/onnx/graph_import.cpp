@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/file_errors.h"
 #include "frontend/graph/copy.h"
 #include "frontend/onnx/given_inputs.h"
 #include "frontend/onnx/moved_strings.h"
@@ -32,19 +33,7 @@ constexpr int max_depth = 64;            ///< of calls and subgraphs
   const std::string message = prefix + ": " + error.what();
   if (const auto* needs = dynamic_cast<const NeedsValueError*>(&error))
     throw NeedsValueError(message, needs->reason(), needs->size());
-  switch (error.code()) {
-    case ErrorCode::bad_usage:
-      throw UsageError(message);
-    case ErrorCode::unsupported:
-      throw UnsupportedError(message);
-    case ErrorCode::io_failure:
-      throw IoError(message);
-    case ErrorCode::bad_model:
-    case ErrorCode::bad_input:
-      throw ModelError(message);
-    default:
-      throw InternalError(message);
-  }
+  throw_of_code(error.code() == ErrorCode::bad_input ? ErrorCode::bad_model : error.code(), message);
 }
 
 std::map<std::string, int> model_opsets(const onnx::ModelProto& model) {
