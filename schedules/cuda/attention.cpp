@@ -1,6 +1,7 @@
 #include "schedules/cuda/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <numbers>
 #include <tuple>
 
@@ -21,7 +22,6 @@ constexpr int registers = 65536;      // of a multiprocessor
 constexpr int product_overhead = 26;  // registers that a product takes beside its sums
 constexpr int registers_beside =
     40;  // that the kernel for f32 takes beside queries, scores and sums, at least
-constexpr std::int64_t l2_for_heads = 24 << 20;
 
 bool is_f32(const CudaAttentionProblem& problem) {
   return problem.element == DType::f32;
@@ -159,6 +159,12 @@ std::vector<CudaAttentionChoice> f32_choices(const CudaAttentionProblem& problem
   return choices;
 }
 
+/// Tensors by the names of their strides.
+std::array<std::pair<const char*, const CudaAttentionProblem::Operand*>, 4> lying(
+    const CudaAttentionProblem& problem) {
+  return {{{"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}, {"out", &problem.out}}};
+}
+
 /// Whether pairs of a mask are read; `is_open`: its strides are, so that pairs of it may lie beside their boundaries.
 std::string mask_pairs_text(const std::optional<CudaAttentionProblem::Mask>& given, std::int64_t keys,
                             bool is_open) {
@@ -199,26 +205,36 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
 std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width, bool with_lies) {
   const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t bytes_of_head = 2 * element * problem.keys * width;
-  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
-  const bool is_open = problem.is_open, mask_is_open = is_open && problem.mask.has_value();
-  std::vector<CudaExtent> extents = {
-      {"batch", problem.batch, is_open},
-      {"queries", problem.queries, is_open},
-      {"keys", problem.keys, is_open},
-      {"head_group", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head), is_open},
-      {"mask_batch", mask.batch, mask_is_open},
-      {"mask_period", mask.period, mask_is_open},
-      {"mask_head", mask.head, mask_is_open},
-      {"mask_row", mask.row, mask_is_open}};
+  const bool is_open = problem.is_open;
+  std::vector<CudaExtent> extents = {{"batch", problem.batch, is_open},
+                                     {"queries", problem.queries, is_open},
+                                     {"keys", problem.keys, is_open},
+                                     {"head_group", heads_together(bytes_of_head), is_open}};
+  add_mask_extents(problem.mask, is_open, extents);
   if (!with_lies) return extents;
-  for (const auto& [batch, head, operand] : {std::tuple{"q_batch", "q_head", &problem.q},
-                                             {"k_batch", "k_head", &problem.k},
-                                             {"v_batch", "v_head", &problem.v},
-                                             {"out_batch", "out_head", &problem.out}}) {
-    extents.push_back({batch, operand->batch, is_open});
-    extents.push_back({head, operand->head, is_open});
-  }
+  for (const auto& [name, operand] : lying(problem)) add_lie_extents(name, *operand, is_open, extents);
   return extents;
+}
+
+void add_mask_extents(const std::optional<CudaAttentionProblem::Mask>& given, bool is_open,
+                      std::vector<CudaExtent>& extents) {
+  const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
+  is_open = is_open && given.has_value();
+  extents.push_back({"mask_batch", mask.batch, is_open});
+  extents.push_back({"mask_period", mask.period, is_open});
+  extents.push_back({"mask_head", mask.head, is_open});
+  extents.push_back({"mask_row", mask.row, is_open});
+}
+
+void add_lie_extents(const std::string& name, const CudaAttentionProblem::Operand& operand, bool is_open,
+                     std::vector<CudaExtent>& extents) {
+  extents.push_back({name + "_batch", operand.batch, is_open});
+  extents.push_back({name + "_head", operand.head, is_open});
+}
+
+std::int64_t heads_together(std::int64_t bytes_of_head) {
+  constexpr std::int64_t l2_for_heads = 24 << 20;
+  return std::max<std::int64_t>(1, l2_for_heads / bytes_of_head);
 }
 
 std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies) {
@@ -242,9 +258,7 @@ std::string lie_text(const char* name, const CudaAttentionProblem::Operand& oper
 
 std::string attention_lies(const CudaAttentionProblem& problem) {
   std::string text = lie_text();
-  for (const auto& [name, operand] :
-       {std::pair{"q", &problem.q}, {"k", &problem.k}, {"v", &problem.v}, {"out", &problem.out}})
-    text += lie_text(name, *operand);
+  for (const auto& [name, operand] : lying(problem)) text += lie_text(name, *operand);
   return text +
          fmt::format("constexpr int DEPTH = {}, VALUE_DEPTH = {};\n", problem.depth, problem.value_depth);
 }

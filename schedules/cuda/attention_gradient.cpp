@@ -138,29 +138,19 @@ std::int64_t flag_words(const CudaAttentionGradientProblem& problem,
 
 /// `with_lies`: how tensors lie is read by the kernel, not by tensor maps.
 std::vector<CudaExtent> extents_of(const CudaAttentionGradientProblem& problem, bool with_lies) {
-  constexpr std::int64_t l2_for_heads = 24 << 20;
   const bool by_query = rows_are_queries(problem), is_open = problem.is_open;
   const std::int64_t bytes_of_head =
       4 * (problem.queries + problem.keys) * problem.depth;  // two tensors of each, 16 bits
-  const CudaAttentionProblem::Mask mask = problem.mask.value_or(CudaAttentionProblem::Mask{});
-  const bool mask_is_open = is_open && problem.mask.has_value();
-  std::vector<CudaExtent> extents = {
-      {"batch", problem.batch, is_open},
-      {"rows", by_query ? problem.queries : problem.keys, is_open},
-      {"columns", by_query ? problem.keys : problem.queries, is_open},
-      {"head_group", std::max<std::int64_t>(1, l2_for_heads / bytes_of_head), is_open},
-      {"mask_batch", mask.batch, mask_is_open},
-      {"mask_period", mask.period, mask_is_open},
-      {"mask_head", mask.head, mask_is_open},
-      {"mask_row", mask.row, mask_is_open}};
+  std::vector<CudaExtent> extents = {{"batch", problem.batch, is_open},
+                                     {"rows", by_query ? problem.queries : problem.keys, is_open},
+                                     {"columns", by_query ? problem.keys : problem.queries, is_open},
+                                     {"head_group", heads_together(bytes_of_head), is_open}};
+  add_mask_extents(problem.mask, is_open, extents);
   if (!with_lies) return extents;
-  const auto add = [&](const std::string& name, const Operand& operand) {
-    extents.push_back({name + "_batch", operand.batch, is_open});
-    extents.push_back({name + "_head", operand.head, is_open});
-  };
   const std::array<const Operand*, 4> operands = sides(problem);
-  for (std::size_t i = 0; i < operands.size(); ++i) add(side_names[i], *operands[i]);
-  add("out", problem.out);
+  for (std::size_t i = 0; i < operands.size(); ++i)
+    add_lie_extents(side_names[i], *operands[i], is_open, extents);
+  add_lie_extents("out", problem.out, is_open, extents);
   return extents;
 }
 

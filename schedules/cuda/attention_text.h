@@ -16,6 +16,13 @@ namespace sylvite {
 [[nodiscard]] std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies);
 [[nodiscard]] std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width,
                                                         bool with_lies);
+/// Behind others: how a mask lies, and the strides that lie_NAME reads.
+void add_mask_extents(const std::optional<CudaAttentionProblem::Mask>& mask, bool is_open,
+                      std::vector<CudaExtent>& extents);
+void add_lie_extents(const std::string& name, const CudaAttentionProblem::Operand& operand, bool is_open,
+                     std::vector<CudaExtent>& extents);
+/// Heads that are walked together, so that what they read stays in the L2 cache.
+[[nodiscard]] std::int64_t heads_together(std::int64_t bytes_of_head);
 /// Of `rows` rows, `depth` wide, in boxes of 64 columns.
 [[nodiscard]] CudaTensorMap attention_map(const CudaAttentionExtents& extents, DType element,
                                           const CudaAttentionProblem::Operand& operand, std::int64_t depth,

@@ -237,11 +237,16 @@ std::string CudaNormChoice::to_string() const {
 
 namespace {
 
+/// Columns that a row may have.
+std::int64_t most_columns(const CudaNormProblem& problem, const CudaNormChoice& choice) {
+  return problem.has_open_columns ? std::int64_t{choice.items} * choice.threads * vector_of(problem)
+                                  : problem.columns;
+}
+
 /// All of a row's work for threads that take `vector` columns together.
 std::string rows_text(const CudaNormProblem& problem, const CudaNormChoice& choice, int vector) {
-  const std::int64_t held = std::int64_t{choice.items} * choice.threads * vector_of(problem);
   std::string text =
-      held_text(choice.items > 0 ? held : problem.columns, choice.threads, vector, choice.items > 0);
+      held_text(most_columns(problem, choice), choice.threads, vector, problem.has_open_columns);
   text += functions_text(problem, vector);
   text += embedded::cuda_rows;
   text += embedded::cuda_norm;
@@ -271,10 +276,9 @@ std::string kernel_text(const CudaNormProblem& problem, const CudaNormChoice& ch
 }  // namespace
 
 CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
-  const std::int64_t held = std::int64_t{choice.items} * choice.threads * vector_of(problem);
-  if (problem.has_open_columns && held < problem.columns)
+  if (const std::int64_t most = most_columns(problem, choice); most < problem.columns)
     throw UnsupportedError("rows of {} columns are longer than the {} that threads hold", problem.columns,
-                           held);
+                           most);
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = entry_name(fmt::format("{}_{}", problem.function, dtype_name(problem.out)), problem.is_open,
