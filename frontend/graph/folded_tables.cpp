@@ -118,6 +118,7 @@ TableReading reading_of(const Node& node, std::vector<Part> parts, const std::ve
     rule += fmt::format(
         " ({})", part.reading ? fmt::format("{} {}", part.reading->rule, part.rank) : name_of(part.fixed));
     if (!part.reading) continue;
+    result.is_open = result.is_open || part.reading->is_open;
     result.numbers.insert(result.numbers.end(), part.reading->numbers.begin(), part.reading->numbers.end());
     result.numbers.insert(result.numbers.end(), dims[i].begin(), dims[i].end());
   }

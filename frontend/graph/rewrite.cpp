@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "frontend/values/size_table.h"
+
 namespace sylvite {
 
 void GraphRewriter::replace(const Node& old, Op op, std::vector<ValueId> inputs, Attributes attributes) {
@@ -53,7 +55,8 @@ const Node* producer_if(const Graph& graph, ValueId id, Op op) {
 
 std::optional<double> scalar_constant(const Graph& graph, ValueId id) {
   if (!graph.is_constant(id) || graph.value(id).constant->size() != 1) return std::nullopt;
-  return graph.value(id).constant->as_double(0);
+  const Tensor& constant = *graph.value(id).constant;
+  return follows_open_sizes(constant) ? std::nullopt : std::optional(constant.as_double(0));
 }
 
 bool is_scalar(const Graph& graph, ValueId id, double expected) {

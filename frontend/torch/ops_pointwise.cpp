@@ -64,22 +64,22 @@ void sign(TorchContext& c) {
 template <Op op, Op logical>
 void arithmetic(TorchContext& c) {
   const DType dtype = c.result_dtype();
-  TorchPair pair = pair_as(c, dtype);
-  if (c.has("alpha")) pair.b = pair.b * c.operand("alpha", dtype);
-  c.output(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b));
+  TorchPair pair = pair_with_number(c, dtype);
+  if (c.has("alpha")) pair.b = pair.b * c.operand("alpha", pair.b.dtype());
+  c.output(cast(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b), dtype));
 }
 
 void multiply(TorchContext& c) {
   const DType dtype = c.result_dtype();
-  const TorchPair pair = pair_as(c, dtype);
-  c.output(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b));
+  const TorchPair pair = pair_with_number(c, dtype);
+  c.output(cast(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b), dtype));
 }
 
 /// other - alpha self
 void subtract_from(TorchContext& c) {
-  TorchPair pair = pair_as(c, c.result_dtype());
-  if (c.has("alpha")) pair.a = pair.a * c.operand("alpha", c.result_dtype());
-  c.output(pair.b - pair.a);
+  TorchPair pair = pair_with_number(c, c.result_dtype());
+  if (c.has("alpha")) pair.a = pair.a * c.operand("alpha", pair.a.dtype());
+  c.output(cast(pair.b - pair.a, c.result_dtype()));
 }
 
 Sym differ_in_sign(Sym a, Sym b) {
@@ -111,13 +111,14 @@ Sym truncated(Sym x) {
 void divide(TorchContext& c) {
   const DType dtype = c.result_dtype();
   const std::string mode = c.string("rounding_mode", "none");
-  const TorchPair pair = pair_as(c, dtype);
+  const TorchPair pair = pair_with_number(c, dtype);
   if (mode == "floor")
-    c.output(is_float(dtype) ? floor_divide_reals(pair.a, pair.b) : floor_divide_integers(pair.a, pair.b));
+    c.output(is_float(dtype) ? cast(floor_divide_reals(pair.a, pair.b), dtype)
+                             : floor_divide_integers(pair.a, pair.b));
   else if (mode == "trunc")
-    c.output(is_float(dtype) ? truncated(pair.a / pair.b) : pair.a / pair.b);
+    c.output(is_float(dtype) ? cast(truncated(pair.a / pair.b), dtype) : pair.a / pair.b);
   else if (mode == "none")
-    c.output(pair.a / pair.b);
+    c.output(cast(pair.a / pair.b, dtype));
   else
     throw UnsupportedError("rounding_mode '{}' is not served", mode);
 }

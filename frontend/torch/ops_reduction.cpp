@@ -6,6 +6,7 @@
 
 #include "frontend/ops/top_k_ties.h"
 #include "frontend/torch/torch_ops.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -94,12 +95,18 @@ void extreme_along(TorchContext& c) {
              reshape(arg_of(arg, x, axis, keepdims), dims)});
 }
 
+/// A whole number of elements may be another at other sizes.
+Sym over_count(TorchContext& c, Sym sum, double count) {
+  if (!c.has_symbols() || count != std::floor(count)) return sum / count;
+  return sum / cast(c.builder().constant(open_size(static_cast<std::int64_t>(count))), sum.dtype());
+}
+
 /// The sum of squared deviations over count - correction.
 Sym variance_of(TorchContext& c, const Reduction& r, double correction) {
   const Sym centered = r.x - (r.axes.empty() ? r.x : reduce_mean(r.x, r.axes));
   const double divisor = std::max(static_cast<double>(count_of(r)) - correction, 0.0);
   const Sym sum = reduced(Op::reduce_sum, {centered * centered, r.axes, r.keepdims});
-  return cast(sum / divisor, c.result_dtype());
+  return cast(over_count(c, sum, divisor), c.result_dtype());
 }
 
 double read_correction(TorchContext& c) {

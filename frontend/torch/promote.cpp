@@ -43,6 +43,17 @@ TorchPair pair_as(TorchContext& c, DType to, std::string_view self, std::string_
   return {c.operand(self, to), c.operand(other, to)};
 }
 
+TorchPair pair_with_number(TorchContext& c, DType to) {
+  const auto is_beyond = [&](std::string_view name) {
+    if (!c.is_whole(name)) return false;
+    Tensor number(to, {});
+    number.set_int64(0, c.integer(name));
+    return c.is_open_size(name) || number.as_double(0) != static_cast<double>(c.integer(name));
+  };
+  const bool is_half = is_float(to) && dtype_size(to) == 2;
+  return pair_as(c, is_half && (is_beyond("self") || is_beyond("other")) ? DType::f32 : to);
+}
+
 TorchPair promoted_pair(TorchContext& c, std::string_view self, std::string_view other) {
   if (c.is_tensor(self) && c.is_tensor(other))
     return pair_as(c, promoted(c.tensor(self), c.tensor(other)), self, other);

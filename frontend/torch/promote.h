@@ -18,6 +18,9 @@ struct TorchPair {
 /// unless it is of a higher kind; a fraction beside integers gives f32.
 [[nodiscard]] TorchPair promoted_pair(TorchContext& c, std::string_view self = "self",
                                       std::string_view other = "other");
+/// The same as `to`, or as f32 where that is a float of 16 bits and a number is a size, or one that it does not hold: torch computes
+/// with the number itself. What is computed of them is of type `to`.
+[[nodiscard]] TorchPair pair_with_number(TorchContext& c, DType to);
 /// The same arguments, both as `to`.
 [[nodiscard]] TorchPair pair_as(TorchContext& c, DType to, std::string_view self = "self",
                                 std::string_view other = "other");

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/values/size_table.h"
+
 namespace sylvite {
 namespace {
 
@@ -86,6 +88,15 @@ std::string TorchContext::name_of(std::string_view name) {
 bool TorchContext::is_real(std::string_view name) {
   const TorchLiteral* literal = find(name);
   return literal != nullptr && literal->kind == Kind::real;
+}
+
+bool TorchContext::is_whole(std::string_view name) {
+  const TorchLiteral* literal = find(name);
+  return literal != nullptr && literal->kind == Kind::integer;
+}
+
+bool TorchContext::is_open_size(std::string_view name) {
+  return is_whole(name) && !find(name)->integer.is_known();
 }
 
 bool TorchContext::is_boolean(std::string_view name) {
@@ -200,6 +211,7 @@ Sym TorchContext::operand(std::string_view name, DType to) {
   const TorchLiteral& literal = need(name);
   if (literal.kind == Kind::value) return cast(symbol(literal), to);
   if (literal.kind == Kind::real) return builder_.scalar(to, literal.real);
+  if (is_open_size(name)) return cast(builder_.constant(open_size(number(literal, name))), to);
   Tensor tensor(to, {});
   tensor.set_int64(0, number(literal, name));
   return builder_.constant(tensor);

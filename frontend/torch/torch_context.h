@@ -36,13 +36,16 @@ class TorchContext {
 
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
   [[nodiscard]] bool keeps_gradients() const { return options_.keep_gradients; }
+  [[nodiscard]] bool has_symbols() const { return !options_.sizes.empty(); }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
-  [[nodiscard]] std::string name_of(std::string_view name);       ///< of the value that is given, else empty
-  [[nodiscard]] bool is_real(std::string_view name);              ///< a number with a fraction, not a tensor
-  [[nodiscard]] bool is_boolean(std::string_view name);           ///< true or false, not a tensor
-  [[nodiscard]] Sym tensor(std::string_view name);                ///< throws ModelError when it is none
-  [[nodiscard]] Sym optional(std::string_view name);              ///< tests false when not given or none
+  [[nodiscard]] std::string name_of(std::string_view name);  ///< of the value that is given, else empty
+  [[nodiscard]] bool is_real(std::string_view name);         ///< a number with a fraction, not a tensor
+  [[nodiscard]] bool is_boolean(std::string_view name);      ///< true or false, not a tensor
+  [[nodiscard]] bool is_whole(std::string_view name);        ///< a number without a fraction, not a tensor
+  [[nodiscard]] bool is_open_size(std::string_view name);    ///< one that follows from symbols
+  [[nodiscard]] Sym tensor(std::string_view name);           ///< throws ModelError when it is none
+  [[nodiscard]] Sym optional(std::string_view name);         ///< tests false when not given or none
   [[nodiscard]] std::vector<Sym> tensors(std::string_view name);  ///< of a list; absent ones test false
   /// Of a tensor in torch's memory. Throws UnsupportedError where the text does not say them.
   [[nodiscard]] Dims strides_of(std::string_view name);

@@ -1,5 +1,6 @@
 #include "frontend/values/size_table.h"
 
+#include <algorithm>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -61,14 +62,29 @@ Tensor make_changed_table(const TableReadings& readings, const std::string& name
   std::vector<TableReading> changed;
   for (const TableReading& reading : *readings)
     changed.push_back({name + " of " + reading.rule, reading.numbers,
-                       [make = reading.make, change](const Dims& numbers) { return change(make(numbers)); }});
+                       [make = reading.make, change](const Dims& numbers) { return change(make(numbers)); },
+                       reading.is_open});
   return make_size_table(std::move(changed));
+}
+
+Tensor open_size(std::int64_t size) {
+  const auto make = [](const Dims& numbers) {
+    Tensor made(DType::i64, {});
+    made.set_int64(0, numbers.at(0));
+    return made;
+  };
+  return make_size_table({{"open size", {size}, make, true}});
 }
 
 TableReadings readings_of(const Tensor& tensor) {
   const std::scoped_lock lock(registry().mutex);
   const auto found = registry().readings.find(tensor.identity());
   return found == registry().readings.end() ? nullptr : found->second;
+}
+
+bool follows_open_sizes(const Tensor& tensor) {
+  const TableReadings readings = readings_of(tensor);
+  return readings != nullptr && std::ranges::any_of(*readings, &TableReading::is_open);
 }
 
 }  // namespace sylvite

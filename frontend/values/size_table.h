@@ -15,6 +15,7 @@ struct TableReading {
   std::string rule;
   Dims numbers;  ///< extents of the model, for this constant
   std::function<Tensor(const Dims&)> make;
+  bool is_open = false;  ///< a number is a size that may be another at another import of the model
 };
 
 using TableReadings = std::shared_ptr<const std::vector<TableReading>>;
@@ -30,7 +31,12 @@ using TableReadings = std::shared_ptr<const std::vector<TableReading>>;
 [[nodiscard]] Tensor make_changed_table(const TableReadings& readings, const std::string& name,
                                         const std::function<Tensor(const Tensor&)>& change);
 
+/// A scalar that is an open size: what is folded of it follows from open sizes, too.
+[[nodiscard]] Tensor open_size(std::int64_t size);
+
 /// nullptr for a tensor that is no such constant. Asks for no bytes. Thread safety: safe.
 [[nodiscard]] TableReadings readings_of(const Tensor& tensor);
+/// Is it such a constant, by a number that is an open size?
+[[nodiscard]] bool follows_open_sizes(const Tensor& tensor);
 
 }  // namespace sylvite

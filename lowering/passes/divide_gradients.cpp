@@ -1,11 +1,13 @@
 // Before: y = filter_gradient(gradient, x)                       one 64 x 64 product of 400,000 pixels
 // After:  y = reduce_sum(filter_gradient(gradient, x){parts=16}, parts)
-// A GPU is full when a hundred tiles of a result are made at once.
+// A GPU is full when a hundred tiles of a result are made at once. Where sizes are open, there are as many parts whatever the pixels:
+// so gradients at many sizes are one kernel.
 
 #include <algorithm>
 
 #include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/values/size_facts.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -41,7 +43,7 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
   const std::int64_t wanted = is_depthwise ? parts_of_channels(result)
                               : is_joined  ? parts_of_lines(result)
                                            : parts_of_products(result);
-  const std::int64_t parts = std::min(wanted, pixels / least_pixels);
+  const std::int64_t parts = sizes_are_open() ? wanted : std::min(wanted, pixels / least_pixels);
   if (parts <= 1) return false;
   Attributes attributes = node.attributes;
   attributes.set("parts", parts);

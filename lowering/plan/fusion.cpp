@@ -15,6 +15,7 @@
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/group_body.h"
 #include "lowering/plan/group_words.h"
 #include "lowering/plan/repeats.h"
 #include "lowering/plan/row_folds.h"
@@ -236,8 +237,8 @@ class Fuser {
       for (ValueId input : node(id).inputs) {
         if (input == no_value) continue;
         const Value& value = graph_.value(input);
-        const bool inlined = value.constant && value.constant->size() == 1;
-        if (!inlined && (value.producer == no_node || !nodes.contains(value.producer))) inputs.insert(input);
+        if (!is_in_text(value) && (value.producer == no_node || !nodes.contains(value.producer)))
+          inputs.insert(input);
       }
     }
     return inputs.size();

@@ -6,6 +6,8 @@
 
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
+#include "frontend/values/size_table.h"
+#include "lowering/plan/join_bodies.h"
 
 namespace sylvite {
 namespace {
@@ -38,6 +40,25 @@ bool may_read_argument(Op op) {
   return op == Op::add || op == Op::sub || op == Op::mul || op == Op::round;
 }
 
+/// Is it an extent, or one over it, whatever the sizes are?
+bool is_always_extent(const TableReading& reading) {
+  const auto is_extent_at = [&](std::int64_t factor) {
+    Dims numbers = reading.numbers;
+    for (std::int64_t& number : numbers)
+      if (number != 1) number = number * factor + 1;
+    return constant_extent(reading.make(numbers)).has_value();
+  };
+  return is_extent_at(3) && is_extent_at(7);
+}
+
+/// Does it follow from open sizes otherwise than an extent does? Kernels for many sizes have it as an argument.
+bool is_number_of_sizes(const Tensor& constant) {
+  const TableReadings readings = readings_of(constant);
+  if (readings == nullptr) return false;
+  const auto open = std::ranges::find_if(*readings, &TableReading::is_open);
+  return open != readings->end() && !is_always_extent(*open);
+}
+
 class Extractor {
  public:
   Extractor(const Graph& graph, const Group& group)
@@ -60,7 +81,7 @@ class Extractor {
       for (const ValueId input : node.inputs) visit(input, takes_numbers_ && may_read_argument(node.op));
       copier_.copy(node);
       result_.nodes.push_back(value.producer);
-    } else if (value.constant && value.constant->size() == 1 && !may_be_argument) {
+    } else if (is_in_text(value) && !may_be_argument) {
       (void)copier_.mapped(id);
     } else {
       result_.inputs.push_back(id);
@@ -77,6 +98,10 @@ class Extractor {
 };
 
 }  // namespace
+
+bool is_in_text(const Value& value) {
+  return value.constant && value.constant->size() == 1 && !is_number_of_sizes(*value.constant);
+}
 
 GroupBody body_of(const Graph& graph, const Group& group) {
   return Extractor(graph, group).take();

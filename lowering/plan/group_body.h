@@ -16,6 +16,9 @@ struct GroupBody {
   std::vector<NodeId> nodes;    ///< per body node: which node of the whole graph it is
 };
 
+/// Does it stand in the text of kernels that read it? Other constants are arguments.
+[[nodiscard]] bool is_in_text(const Value& value);
+
 /// Copies the nodes that the outputs need, depth first from there, so that equal groups give equal bodies
 /// whatever the order in which the model lists its nodes.
 [[nodiscard]] GroupBody body_of(const Graph& graph, const Group& group);

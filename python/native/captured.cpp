@@ -236,13 +236,14 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
                              .keep_gradients = has_gradient_templates(setup->machine)};
   const auto load_at = [&](const Sizes& at) {
-    NotedSizeFacts facts;
+    std::optional<NotedSizeFacts> facts;
+    if (is_open) facts.emplace();
     MadeWeights::Import weights(open != nullptr ? open->model.made.get() : nullptr);
     options.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes);
     TorchGraph torch = import_torch(graph.text, options);
     CapturedPorts ports{reads_of(graph, torch), std::move(torch.outputs)};
     Imported imported = load_graph_at(at, std::move(torch.graph), setup);
-    imported.facts = facts.take();
+    if (facts) imported.facts = facts->take();
     weights.keep(imported.plan->weights);
     if (is_open) open->ports.learn(at, ports);
     if (at == rest) capture.ports = std::move(ports);

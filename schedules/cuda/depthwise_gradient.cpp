@@ -30,6 +30,13 @@ std::string refuse(const Kernel& kernel) {
   return result[2] % 8 == 0 ? "" : "its channels are no multiple of 8";
 }
 
+/// Neighbouring pixels of a line that a thread takes together.
+std::int64_t group_of(const CudaDepthwiseGradientProblem& problem) {
+  constexpr std::int64_t most = 8;
+  const std::int64_t columns = problem.windows.out_columns;
+  return problem.has_open_images ? most : ceil_div(columns, ceil_div(columns, most));
+}
+
 }  // namespace
 
 Reading<CudaDepthwiseGradientProblem> read_cuda_depthwise_gradient(const Kernel& kernel) {
@@ -44,6 +51,8 @@ Reading<CudaDepthwiseGradientProblem> read_cuda_depthwise_gradient(const Kernel&
   problem.gradient = body_input_number(body, node.inputs[0]);
   problem.x = body_input_number(body, node.inputs[1]);
   problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.is_open = kernel.open != nullptr;
+  problem.has_open_images = has_open_images(kernel);
   return {problem, ""};
 }
 
@@ -70,18 +79,24 @@ CudaTemplate make_cuda_depthwise_gradient(const CudaDepthwiseGradientProblem& pr
                              w.taps_x, w.channels);
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
+  std::vector<CudaExtent> extents = image_extents(w, problem.is_open, problem.has_open_images);
+  extents.push_back({"part", problem.part, problem.is_open});
+  const std::int64_t group = group_of(problem);
   result.source.text +=
-      fixed_windows_text(w) +
+      windows_text(w) +
       fmt::format(
-          "constexpr int PART = {}, VECTOR = {}, LANES = {}, DEEP = {};\ntypedef {} Element;\n"
-          "struct Arguments {{\n  float* out;\n  const Element* gradient;\n  const Element* x;\n}};\n",
-          problem.part, choice.vector, choice.lanes, choice.deep, dtype_name(problem.element)) +
-      std::string(embedded::cuda_depthwise_gradient);
+          "constexpr int GROUP = {}, VECTOR = {}, LANES = {}, DEEP = {};\nconstexpr bool WHOLE = {};\n"
+          "typedef {} Element;\n"
+          "struct Arguments {{\n  float* out;\n  const Element* gradient;\n  const Element* x;\n{}}};\n{}{}",
+          group, choice.vector, choice.lanes, choice.deep,
+          !problem.has_open_images && w.out_columns % group == 0, dtype_name(problem.element),
+          extent_members(extents), extents_text(extents), embedded::cuda_depthwise_gradient);
   const std::int64_t strips = ceil_div(w.channels, std::int64_t{choice.lanes} * choice.vector);
   launch.shape.grid[0] = static_cast<unsigned>(strips * problem.parts);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.gradient, problem.x};
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

@@ -4,34 +4,34 @@
 // threads meet in shared memory, ROUND taps at a time.
 //
 // schedules/cuda/depthwise_gradient.cpp writes these ahead of this text:
-//   IMAGES, LINES, COLUMNS, CHANNELS, OUT_LINES, OUT_COLUMNS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
-//   PART                      pixels of a part
+//   CHANNELS, TAPS_Y, TAPS_X, STRIDE_Y, ... PAD_X   of the convolution
+//   GROUP, WHOLE              neighbouring pixels of a line; whether lines are always whole groups
 //   VECTOR, LANES, DEEP       channels of a thread; threads side by side, and on top of each other
 //   Arguments                 pointers: out, gradient, x
+//   Extents, extents_of       images, lines, columns, out_lines, out_columns, part: pixels of a part
 
 constexpr int WIDTH = LANES * VECTOR, STRIPS = (CHANNELS + WIDTH - 1) / WIDTH;
-constexpr int TAPS = TAPS_Y * TAPS_X, PIXELS = IMAGES * OUT_LINES * OUT_COLUMNS;
-constexpr int GROUPS = (OUT_COLUMNS + 7) / 8, GROUP = (OUT_COLUMNS + GROUPS - 1) / GROUPS;  // of a line
-constexpr int MET = (GROUP - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;                 // columns that a group meets
+constexpr int TAPS = TAPS_Y * TAPS_X;
+constexpr int MET = (GROUP - 1) * STRIDE_X + (TAPS_X - 1) * DILATION_X + 1;  // columns that a group meets
 constexpr int FITTING = 4096 / (DEEP * WIDTH), ROUND = FITTING < 1 ? 1 : FITTING < TAPS ? FITTING : TAPS;
 
-DEVICE void add_pixel(const Arguments& a, int pixel, int channel, float (&sum)[TAPS][VECTOR]) {
-  const int out_line = pixel / OUT_COLUMNS, image = out_line / OUT_LINES;
-  const int column = (pixel - out_line * OUT_COLUMNS) * STRIDE_X - PAD_X;
-  const int line = (out_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
+DEVICE void add_pixel(const Arguments& a, const Extents& e, int pixel, int channel, float (&sum)[TAPS][VECTOR]) {
+  const int out_line = pixel / e.out_columns, image = out_line / e.out_lines;
+  const int column = (pixel - out_line * e.out_columns) * STRIDE_X - PAD_X;
+  const int line = (out_line - image * e.out_lines) * STRIDE_Y - PAD_Y;
   float gradient[VECTOR];
   load_vector(a.gradient + (long long)pixel * CHANNELS + channel, gradient);
-  const Element* images = a.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
+  const Element* images = a.x + (long long)image * (e.lines * e.columns) * CHANNELS + channel;
 #pragma unroll
   for (int y = 0; y < TAPS_Y; y++) {
     const int at_line = line + y * DILATION_Y;
-    if ((unsigned)at_line >= (unsigned)LINES) continue;
+    if ((unsigned)at_line >= (unsigned)e.lines) continue;
 #pragma unroll
     for (int x = 0; x < TAPS_X; x++) {
       const int at_column = column + x * DILATION_X;
-      if ((unsigned)at_column >= (unsigned)COLUMNS) continue;
+      if ((unsigned)at_column >= (unsigned)e.columns) continue;
       float met[VECTOR];
-      load_vector(images + (long long)(at_line * COLUMNS + at_column) * CHANNELS, met);
+      load_vector(images + (long long)(at_line * e.columns + at_column) * CHANNELS, met);
 #pragma unroll
       for (int j = 0; j < VECTOR; j++)
         sum[y * TAPS_X + x][j] = fmaf(gradient[j], met[j], sum[y * TAPS_X + x][j]);
@@ -39,31 +39,33 @@ DEVICE void add_pixel(const Arguments& a, int pixel, int channel, float (&sum)[T
   }
 }
 
-// As add_pixel for all pixels of a group.
-DEVICE void add_group(const Arguments& a, int out_line, int out_column, int channel, float (&sum)[TAPS][VECTOR]) {
-  const int image = out_line / OUT_LINES, column = out_column * STRIDE_X - PAD_X;
-  const int line = (out_line - image * OUT_LINES) * STRIDE_Y - PAD_Y;
-  const Element* images = a.x + (long long)image * (LINES * COLUMNS) * CHANNELS + channel;
+// As add_pixel for the `count` pixels of a group.
+DEVICE void add_group(const Arguments& a, const Extents& e, int out_line, int out_column, int count, int channel, float (&sum)[TAPS][VECTOR]) {
+  const int image = out_line / e.out_lines, column = out_column * STRIDE_X - PAD_X;
+  const int line = (out_line - image * e.out_lines) * STRIDE_Y - PAD_Y;
+  const Element* images = a.x + (long long)image * (e.lines * e.columns) * CHANNELS + channel;
   float gradient[GROUP][VECTOR];
 #pragma unroll
-  for (int p = 0; p < GROUP; p++)
-    load_vector(a.gradient + ((long long)out_line * OUT_COLUMNS + out_column + p) * CHANNELS + channel, gradient[p]);
+  for (int p = 0; p < GROUP; p++) {
+    if (p < count) load_vector(a.gradient + ((long long)out_line * e.out_columns + out_column + p) * CHANNELS + channel, gradient[p]);
+  }
 #pragma unroll
   for (int y = 0; y < TAPS_Y; y++) {
     const int at_line = line + y * DILATION_Y;
-    if ((unsigned)at_line >= (unsigned)LINES) continue;
+    if ((unsigned)at_line >= (unsigned)e.lines) continue;
     float met[MET][VECTOR];
 #pragma unroll
     for (int c = 0; c < MET; c++) {
 #pragma unroll
       for (int j = 0; j < VECTOR; j++) met[c][j] = 0.f;
-      if ((unsigned)(column + c) < (unsigned)COLUMNS)
-        load_vector(images + (long long)(at_line * COLUMNS + column + c) * CHANNELS, met[c]);
+      if ((unsigned)(column + c) < (unsigned)e.columns)
+        load_vector(images + (long long)(at_line * e.columns + column + c) * CHANNELS, met[c]);
     }
 #pragma unroll
     for (int x = 0; x < TAPS_X; x++) {
 #pragma unroll
       for (int p = 0; p < GROUP; p++) {
+        if (p >= count) break;
 #pragma unroll
         for (int j = 0; j < VECTOR; j++)
           sum[y * TAPS_X + x][j] = fmaf(gradient[p][j], met[p * STRIDE_X + x * DILATION_X][j], sum[y * TAPS_X + x][j]);
@@ -72,22 +74,26 @@ DEVICE void add_group(const Arguments& a, int out_line, int out_column, int chan
   }
 }
 
-DEVICE int group_of(int pixel) {
-  return pixel / OUT_COLUMNS * GROUPS + pixel % OUT_COLUMNS / GROUP;
+DEVICE int groups_of(const Extents& e) {
+  return (e.out_columns + GROUP - 1) / GROUP;
+}
+DEVICE int group_of(const Extents& e, int pixel) {
+  return pixel / e.out_columns * groups_of(e) + pixel % e.out_columns / GROUP;
 }
 
 // The sums of pixels [begin, end), of which a thread takes every DEEP-th group.
-DEVICE void add_pixels(const Arguments& a, int begin, int end, int deep, int channel, float (&sum)[TAPS][VECTOR]) {
-  const int last = group_of(end - 1);
-  for (int group = group_of(begin) + deep; group <= last; group += DEEP) {
-    const int line = group / GROUPS, column = (group - line * GROUPS) * GROUP, pixel = line * OUT_COLUMNS + column;
-    if (pixel >= begin && pixel + GROUP <= end && column + GROUP <= OUT_COLUMNS) {
-      add_group(a, line, column, channel, sum);
+DEVICE void add_pixels(const Arguments& a, const Extents& e, int begin, int end, int deep, int channel, float (&sum)[TAPS][VECTOR]) {
+  const int groups = groups_of(e), last = group_of(e, end - 1);
+  for (int group = group_of(e, begin) + deep; group <= last; group += DEEP) {
+    const int line = group / groups, column = (group - line * groups) * GROUP, pixel = line * e.out_columns + column;
+    const int count = WHOLE ? GROUP : min(GROUP, e.out_columns - column);
+    if (pixel >= begin && pixel + count <= end) {
+      add_group(a, e, line, column, count, channel, sum);
       continue;
     }
-    const int behind = min(end, pixel + min(GROUP, OUT_COLUMNS - column));
+    const int behind = min(end, pixel + count);
 #pragma unroll 1
-    for (int p = max(begin, pixel); p < behind; p++) add_pixel(a, p, channel, sum);
+    for (int p = max(begin, pixel); p < behind; p++) add_pixel(a, e, p, channel, sum);
   }
 }
 
@@ -95,13 +101,15 @@ extern "C" __global__ void __launch_bounds__(LANES* DEEP) KERNEL(const Arguments
   __shared__ __align__(16) float sums[ROUND][DEEP][WIDTH];
   const int lane = threadIdx.x % LANES, deep = threadIdx.x / LANES;
   const int strip = blockIdx.x % STRIPS, part = blockIdx.x / STRIPS;
-  const int channel = (strip * LANES + lane) * VECTOR, begin = part * PART, end = min(begin + PART, PIXELS);
+  const Extents e = extents_of(arguments);
+  const int channel = (strip * LANES + lane) * VECTOR, begin = part * e.part;
+  const int end = min(begin + e.part, e.images * e.out_lines * e.out_columns);
   allow_next_kernel();
   wait_previous_kernels();
   float sum[TAPS][VECTOR];
 #pragma unroll
   for (int i = 0; i < TAPS * VECTOR; i++) sum[i / VECTOR][i % VECTOR] = 0.f;
-  if (channel < CHANNELS && begin < end) add_pixels(arguments, begin, end, deep, channel, sum);
+  if (channel < CHANNELS && begin < end) add_pixels(arguments, e, begin, end, deep, channel, sum);
 #pragma unroll
   for (int first = 0; first < TAPS; first += ROUND) {
     if (first != 0) __syncthreads();

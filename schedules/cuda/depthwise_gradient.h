@@ -15,6 +15,8 @@ struct CudaDepthwiseGradientProblem {
   DType element = DType::bf16;  ///< of the gradient and the images
   std::int64_t parts = 1, part = 0;
   int gradient = 0, x = 0, out_argument = 0;
+  bool is_open = false;          ///< runs give the images' number, and so `part`
+  bool has_open_images = false;  ///< and their lines and columns
 };
 [[nodiscard]] Reading<CudaDepthwiseGradientProblem> read_cuda_depthwise_gradient(const Kernel& kernel);
 

@@ -4,6 +4,7 @@
 #include "base/rounding.h"
 #include "frontend/ops/facts.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/extents.h"
 #include "schedules/cuda/matmul.h"
 
 // Gradients of convolutions by their filters, as products whose depth is pixels: what the template reads of a kernel, and
@@ -101,13 +102,17 @@ Reading<CudaMatmulProblem> read_cuda_filter_gradient(const Kernel& kernel) {
   problem.n = result[3];
   problem.k = gradient[0] * gradient[2] * gradient[3];
   problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.k_is_open = kernel.open != nullptr;
   Windows windows = windows_of(kernel);
   const bool is_joined = node.attributes.integer("joined") != 0;
   if (is_joined) {
     if (!may_join_taps(windows)) return {{}, "its joined taps reach over the border of the image"};
     join_taps(windows);
   }
-  if (is_joined || !meets_pixels_once(windows)) problem.windows = windows;
+  if (is_joined || !meets_pixels_once(windows)) {
+    problem.windows = windows;
+    problem.has_open_images = has_open_images(kernel);
+  }
   if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
   return {problem, ""};
 }

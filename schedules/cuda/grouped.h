@@ -10,6 +10,7 @@
 #include "lowering/plan/packing.h"
 #include "schedules/card.h"
 #include "schedules/cuda/conv.h"
+#include "schedules/cuda/extents.h"
 #include "schedules/cuda/operands.h"
 #include "schedules/cuda/template.h"
 
@@ -82,12 +83,13 @@ struct CudaGroupedChoice {
 
 // Shared by these templates.
 
-/// The extents of images and results: images, lines, columns, out_lines, out_columns.
+/// The extents of images and results: images, lines, columns, out_lines, out_columns. Runs may give the images' number, and the rest.
+[[nodiscard]] std::vector<CudaExtent> image_extents(const CudaMatmulProblem::Windows& windows, bool is_open,
+                                                    bool has_open_images);
+/// The same, and rows: pixels of a result.
 [[nodiscard]] std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem);
 /// Constants of a kernel's text: FRAMES, CHANNELS, ... PAD_X.
 [[nodiscard]] std::string windows_text(const CudaMatmulProblem::Windows& windows);
-/// The same and the extents as constants: IMAGES, LINES, ...
-[[nodiscard]] std::string fixed_windows_text(const CudaMatmulProblem::Windows& windows);
 
 /// Elements along a dim that the windows of `tile` neighbours meet.
 [[nodiscard]] std::int64_t span_of(std::int64_t tile, std::int64_t stride, std::int64_t taps,

@@ -206,21 +206,20 @@ std::string windows_text(const CudaMatmulProblem::Windows& w) {
       w.stride_y, w.stride_x, w.dilation_y, w.dilation_x, w.pad_y, w.pad_x);
 }
 
-std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem) {
-  const CudaMatmulProblem::Windows& w = problem.windows;
-  return {{"images", w.images, problem.is_open},
-          {"lines", w.lines, problem.has_open_images},
-          {"columns", w.columns, problem.has_open_images},
-          {"out_lines", w.out_lines, problem.has_open_images},
-          {"out_columns", w.out_columns, problem.has_open_images},
-          {"rows", w.out_lines * w.out_columns, problem.has_open_images}};  // of operands
+std::vector<CudaExtent> image_extents(const CudaMatmulProblem::Windows& w, bool is_open,
+                                      bool has_open_images) {
+  return {{"images", w.images, is_open},
+          {"lines", w.lines, has_open_images},
+          {"columns", w.columns, has_open_images},
+          {"out_lines", w.out_lines, has_open_images},
+          {"out_columns", w.out_columns, has_open_images}};
 }
 
-std::string fixed_windows_text(const CudaMatmulProblem::Windows& w) {
-  return windows_text(w) +
-         fmt::format(
-             "constexpr int IMAGES = {}, LINES = {}, COLUMNS = {}, OUT_LINES = {}, OUT_COLUMNS = {};\n",
-             w.images, w.lines, w.columns, w.out_lines, w.out_columns);
+std::vector<CudaExtent> window_extents(const CudaGroupedProblem& problem) {
+  const CudaMatmulProblem::Windows& w = problem.windows;
+  std::vector<CudaExtent> extents = image_extents(w, problem.is_open, problem.has_open_images);
+  extents.push_back({"rows", w.out_lines * w.out_columns, problem.has_open_images});  // of operands
+  return extents;
 }
 
 std::string grouped_text(const CudaGroupedProblem& problem, int vector, const std::string& entry) {

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "schedules/cuda/extents.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -34,6 +35,17 @@ std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaLineGradie
 bool fits(const CudaMatmulProblem& problem, const CudaLineGradientChoice& choice) {
   return choice.rows / 16 * own_eights(problem, choice) * 4 <= most_held &&
          shared_bytes(problem, choice) <= most_shared;
+}
+
+std::vector<CudaExtent> extents_of(const CudaMatmulProblem& problem) {
+  const CudaMatmulProblem::Windows& w = *problem.windows;
+  return {{"pixels", problem.k, problem.k_is_open},
+          {"part", problem.part, problem.k_is_open},
+          {"out_lines", w.out_lines, problem.has_open_images},
+          {"out_columns", w.out_columns, problem.has_open_images},
+          {"line_pitch", w.stride_y * w.line_pitch, problem.has_open_images},
+          {"image_pitch", w.image_pitch, problem.has_open_images},
+          {"tap_pitch", w.dilation_y * w.line_pitch, problem.has_open_images}};
 }
 
 }  // namespace
@@ -78,8 +90,9 @@ CudaTemplate make_cuda_line_gradient(const CudaMatmulProblem& problem, const Cud
   const CudaMatmulProblem::Windows& w = *problem.windows;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("line_gradient_{}_{}x{}x{}_{}", dtype_name(problem.element), w.taps_y, problem.m,
-                             problem.n, problem.k);
+  launch.entry = entry_name(
+      fmt::format("line_gradient_{}_{}x{}x{}", dtype_name(problem.element), w.taps_y, problem.m, problem.n),
+      problem.k_is_open, {problem.k});
   std::string& text = result.source.text;
   text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
   const auto define = [&](const char* name, std::int64_t value) {
@@ -88,29 +101,25 @@ CudaTemplate make_cuda_line_gradient(const CudaMatmulProblem& problem, const Cud
   define("OUTPUTS", problem.m);
   define("LINES", w.taps_y);
   define("WIDTH", problem.n);
-  define("PIXELS", problem.k);
-  define("PART", problem.part);
-  define("OUT_LINES", w.out_lines);
-  define("OUT_COLUMNS", w.out_columns);
   define("COLUMN_PITCH", w.column_pitch);
-  define("LINE_PITCH", w.stride_y * w.line_pitch);
-  define("IMAGE_PITCH", w.image_pitch);
-  define("TAP_PITCH", w.dilation_y * w.line_pitch);
   define("ROWS", choice.rows);
   define("CHUNK", choice.chunk);
   define("SIDES", choice.sides);
   define("DEEP", all_warps / choice.sides);
   define("BLOCKS_PER_MULTIPROCESSOR", choice.resident);
+  const std::vector<CudaExtent> extents = extents_of(problem);
   text += fmt::format(
       "typedef {} Element;\nstruct Arguments {{\n  float* out;\n  const Element* gradient;\n  const Element* "
-      "x;\n}};\n{}",
-      dtype_name(problem.element), embedded::cuda_line_gradient);
+      "x;\n{}}};\n{}{}",
+      dtype_name(problem.element), extent_members(extents), extents_text(extents),
+      embedded::cuda_line_gradient);
   const std::int64_t parts = problem.batch / w.taps_y;
   launch.shape.grid[0] = static_cast<unsigned>(parts * ceil_div(problem.m, std::int64_t{choice.rows}));
   launch.shape.block[0] = 32 * all_warps;
   launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

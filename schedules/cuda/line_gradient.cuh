@@ -6,15 +6,14 @@
 //
 // schedules/cuda/line_gradient.cpp writes these ahead of this text:
 //   OUTPUTS, LINES, WIDTH     of the result: channels of the gradient, lines of taps, and what a line of taps meets
-//   PIXELS, PART              of the gradients; of a part
-//   OUT_LINES, OUT_COLUMNS    of an image
-//   COLUMN_PITCH, LINE_PITCH, IMAGE_PITCH, TAP_PITCH   elements of x between what neighbouring pixels meet, lines of pixels, images,
-//                             lines of taps
+//   COLUMN_PITCH              elements of x between what neighbouring pixels meet
 //   ROWS                      outputs of a block, a multiple of 16
 //   CHUNK                     pixels, a multiple of 16
 //   SIDES, DEEP               warps that share the columns, and the pixels
 //   BLOCKS_PER_MULTIPROCESSOR at least so many
 //   Element, Arguments        pointers: out, gradient, x
+//   Extents, extents_of       pixels, part: of the gradients, and of a part; out_lines, out_columns: of an image;
+//                             line_pitch, image_pitch, tap_pitch: elements of x between lines of pixels, images, lines of taps
 
 constexpr int WARPS = SIDES * DEEP, THREADS = 32 * WARPS;
 constexpr int EIGHTS = LINES * (WIDTH / 8), OWN = (EIGHTS + SIDES - 1) / SIDES;  // columns, eight of them at a time; of a warp
@@ -37,17 +36,17 @@ DEVICE void load_gradients(u32 to, const Element* from, int first, int end, int 
   }
 }
 /// What the taps of a chunk's pixels meet: a thread has a pixel, so that neighbours read neighbours.
-DEVICE void load_met(u32 to, const Element* from, int first, int end) {
+DEVICE void load_met(const Extents& e, u32 to, const Element* from, int first, int end) {
   constexpr int BESIDE = THREADS / CHUNK, PIECES = WIDTH / 8;
-  const int own = threadIdx.x % CHUNK, pixel = first + own, out_line = pixel / OUT_COLUMNS, image = out_line / OUT_LINES;
+  const int own = threadIdx.x % CHUNK, pixel = first + own, out_line = pixel / e.out_columns, image = out_line / e.out_lines;
   const bool is_there = pixel < end;
-  const Element* met = from + (long long)image * IMAGE_PITCH + (out_line - image * OUT_LINES) * LINE_PITCH +
-                       (pixel - out_line * OUT_COLUMNS) * COLUMN_PITCH;
+  const Element* met = from + (long long)image * e.image_pitch + (out_line - image * e.out_lines) * e.line_pitch +
+                       (pixel - out_line * e.out_columns) * COLUMN_PITCH;
 #pragma unroll
   for (int i = 0; i < (EIGHTS + BESIDE - 1) / BESIDE; i++) {
     const int piece = i * BESIDE + threadIdx.x / CHUNK;
     if (EIGHTS % BESIDE != 0 && piece >= EIGHTS) break;
-    copy_later(to + own * COLUMN_PITCH_BYTES + 16 * piece, is_there ? met + piece / PIECES * TAP_PITCH + piece % PIECES * 8 : from,
+    copy_later(to + own * COLUMN_PITCH_BYTES + 16 * piece, is_there ? met + piece / PIECES * e.tap_pitch + piece % PIECES * 8 : from,
                is_there);
   }
 }
@@ -123,11 +122,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS_PER_MULTIPROCESSOR)
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, side = warp % SIDES, deep = warp / SIDES;
   constexpr int STRIPS = (OUTPUTS + ROWS - 1) / ROWS;
   const int part = blockIdx.x / STRIPS, row = blockIdx.x % STRIPS * ROWS;
-  const int begin = part * PART, end = min(begin + PART, PIXELS);
+  const Extents e = extents_of(arguments);
+  const int begin = part * e.part, end = min(begin + e.part, e.pixels);
   const auto load = [&](int first, int turn) {
     const u32 stage = stages + turn * STAGE_BYTES;
     load_gradients(stage, arguments.gradient, first, end, row);
-    load_met(stage + ROW_BYTES, arguments.x, first, end);
+    load_met(e, stage + ROW_BYTES, arguments.x, first, end);
     copies_commit();
   };
   allow_next_kernel();

@@ -31,8 +31,8 @@ std::string windows_text(const CudaMatmulProblem& problem) {
     return fmt::format("constexpr int {0}_X = {1}, {0}_Y = {2};\n", name, x, y);
   };
   return fmt::format("constexpr int CHANNELS = {};\n", problem.k_is_open ? 0 : windows.channels) +
-         fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n", problem.part,
-                     batch_taps, batch_taps_x) +
+         fmt::format("constexpr int PART = {}, BATCH_TAPS = {}, BATCH_TAPS_X = {};\n",
+                     problem.k_is_open ? 0 : problem.part, batch_taps, batch_taps_x) +
          fmt::format(
              "constexpr int IMAGES = {}, FRAMES = {}, OUT_FRAMES = {}, TAPS_Z = {}, STRIDE_Z = {}, "
              "DILATION_Z = {}, PAD_Z = {};\n",

@@ -52,7 +52,7 @@ struct CudaMatmulProblem {
   }  ///< from batch to batch
   bool is_open = false;                           ///< runs give m and the batch
   bool n_is_open = false;                         ///< they give n, too
-  bool k_is_open = false;                         ///< they give k, too
+  bool k_is_open = false;                         ///< they give k, too, and the pixels of a part
   bool has_open_images = false;                   ///< they give lines and columns of images, too
   int out_argument = 0;                           ///< inputs of the body come before it
   PointwiseText epilogue;                         ///< its strides are given for [batch, m, n]

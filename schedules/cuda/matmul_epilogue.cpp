@@ -133,14 +133,14 @@ std::vector<CudaExtent> product_extents(const CudaMatmulProblem& problem, bool s
   return {swapped ? n : m,
           swapped ? m : n,
           {"batch", problem.batch, problem.is_open && problem.batch != 1},
-          {"depth", problem.k, problem.k_is_open},
+          {"depth", problem.part != 0 ? problem.part : problem.k, problem.k_is_open},
           {"out_lines", w.out_lines, problem.has_open_images},
           {"out_columns", w.out_columns, problem.has_open_images}};
 }
 
 std::string product_entry(const std::string& name, const CudaMatmulProblem& problem) {
-  return entry_name(fmt::format("{}_{}", name, dtype_name(problem.element)), problem.is_open,
-                    {problem.batch, problem.m, problem.n, problem.k});
+  return entry_name(fmt::format("{}_{}", name, dtype_name(problem.element)),
+                    problem.is_open || problem.k_is_open, {problem.batch, problem.m, problem.n, problem.k});
 }
 
 int vector_floats_of(const std::vector<EpilogueTerm>& terms) {

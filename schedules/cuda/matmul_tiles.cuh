@@ -43,6 +43,10 @@ DEVICE Shared shared_places(char* raw) {
   return s;
 }
 
+/// Pixels of a part of a filter's gradient.
+DEVICE int part_of(const Extents& extents) {
+  return OPEN_DEPTH ? extents.depth : PART;
+}
 DEVICE int steps_of(const Extents& extents) {
   return OPEN_DEPTH ? (extents.depth + DEPTH - 1) / DEPTH : STEPS;
 }
@@ -113,7 +117,7 @@ DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map
     if constexpr (ROLE == WINDOWS || ROLE == PIXELS_OF_WINDOWS) {
       constexpr bool DEEP = ROLE == PIXELS_OF_WINDOWS;
       constexpr int WINDOW_X = DEEP ? BATCH_TAPS_X : TAPS_X;
-      const Start met = DEEP ? start_at<ROLE>(extents, batch / BATCH_TAPS * PART + channel) : start;
+      const Start met = DEEP ? start_at<ROLE>(extents, batch / BATCH_TAPS * part_of(extents) + channel) : start;
       constexpr bool FRAMED = !DEEP && SPANS_FRAMES;
       const int of_window = DEEP ? batch % BATCH_TAPS : FRAMED ? tap % (TAPS_X * TAPS_Y) : tap;
       const int image = met.image + (FRAMED ? frame_met(batch, tap / (TAPS_X * TAPS_Y)) : 0);
@@ -122,7 +126,7 @@ DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map
       if constexpr (PARTS > 1) load_windows_to(to, map, fast, met.column, met.line, image, tap_x, tap_y, full, mask);
       else load_windows(to, map, fast, met.column, met.line, image, tap_x, tap_y, full);
     } else {
-      const int first = ROLE == PIXELS ? batch / BATCH_TAPS * PART : 0;  // of a part
+      const int first = ROLE == PIXELS ? batch / BATCH_TAPS * part_of(extents) : 0;  // of a part
       const int fast = DEPTH_FAST ? channel : row;
       const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row : first + channel;
       const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row : ROLE == PIXELS ? 0 : batch;

@@ -35,6 +35,8 @@ Reading<CudaPoolGradientProblem> read_cuda_pool_gradient(const Kernel& kernel) {
   problem.gradient = body_input_number(body, node.inputs[0]);
   problem.x = body_input_number(body, node.inputs[1]);
   problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.is_open = kernel.open != nullptr;
+  problem.has_open_images = has_open_images(kernel);
   return {problem, ""};
 }
 
@@ -62,13 +64,15 @@ CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
   launch.entry =
       fmt::format("pool_gradient_{}_{}x{}_{}", dtype_name(problem.element), w.taps_y, w.taps_x, w.channels);
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
-                                   embedded::cuda_vector, fixed_windows_text(w));
+                                   embedded::cuda_vector, windows_text(w));
+  const std::vector<CudaExtent> extents = image_extents(w, problem.is_open, problem.has_open_images);
   result.source.text += fmt::format(
       "constexpr int VECTOR = {}, THREADS = {}, BLOCK_Y = {}, BLOCK_X = {}, UNROLL = {};\ntypedef {} "
       "Element;\n"
-      "struct Arguments {{\n  Element* out;\n  const Element* gradient;\n  const Element* x;\n}};\n{}",
+      "struct Arguments {{\n  Element* out;\n  const Element* gradient;\n  const Element* x;\n{}}};\n{}{}",
       choice.vector, choice.threads, choice.lines, choice.columns, w.taps() <= most_unrolled ? 3 : 1,
-      dtype_name(problem.element), embedded::cuda_pool_gradient);
+      dtype_name(problem.element), extent_members(extents), extents_text(extents),
+      embedded::cuda_pool_gradient);
   const std::int64_t vectors = w.images * ceil_div(w.lines, std::int64_t{choice.lines}) *
                                ceil_div(w.columns, std::int64_t{choice.columns}) *
                                (w.channels / choice.vector);
@@ -76,6 +80,7 @@ CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.gradient, problem.x};
+  launch.numbers = extent_numbers(extents);
   return result;
 }
 

@@ -12,6 +12,8 @@ struct CudaPoolGradientProblem {
   CudaMatmulProblem::Windows windows;
   DType element = DType::bf16;
   int gradient = 0, x = 0, out_argument = 0;
+  bool is_open = false;          ///< runs give the images' number
+  bool has_open_images = false;  ///< and their lines and columns
 };
 [[nodiscard]] Reading<CudaPoolGradientProblem> read_cuda_pool_gradient(const Kernel& kernel);
 

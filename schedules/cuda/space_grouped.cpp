@@ -66,10 +66,14 @@ const Space cuda_depthwise_space = {
     Space::Open::extents};
 const Space cuda_depthwise_gradient_space = {
     cuda_depthwise_gradient_form,
-    bind_template<read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices, depthwise_gradient_form>};
+    bind_template<read_cuda_depthwise_gradient, cuda_depthwise_gradient_choices, depthwise_gradient_form>,
+    {},
+    Space::Open::extents};
 const Space cuda_pool_gradient_space = {
     cuda_pool_gradient_form,
-    bind_template<read_cuda_pool_gradient, cuda_pool_gradient_choices, pool_gradient_form>};
+    bind_template<read_cuda_pool_gradient, cuda_pool_gradient_choices, pool_gradient_form>,
+    {},
+    Space::Open::extents};
 const Space cuda_grouped_space = {"cuda_grouped", bind_grouped, {}, Space::Open::extents};
 
 CudaTemplate cuda_depthwise_template(const Kernel& kernel, const Form& form) {

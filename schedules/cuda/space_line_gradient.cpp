@@ -18,7 +18,10 @@ Form form_of(const CudaLineGradientChoice& choice) {
 }  // namespace
 
 const Space cuda_line_gradient_space = {
-    cuda_line_gradient_form, bind_template<read_cuda_line_gradient, cuda_line_gradient_choices, form_of>};
+    cuda_line_gradient_form,
+    bind_template<read_cuda_line_gradient, cuda_line_gradient_choices, form_of>,
+    {},
+    Space::Open::extents};
 
 CudaTemplate cuda_line_gradient_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

@@ -101,7 +101,9 @@ const Space cuda_conv_space = {
     Space::Open::extents};
 const Space cuda_filter_gradient_space = {
     cuda_filter_gradient_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); }};
+    [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); },
+    {},
+    Space::Open::extents};
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

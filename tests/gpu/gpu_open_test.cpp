@@ -127,6 +127,38 @@ Graph slopes_of_weights(std::int64_t batch, std::int64_t rows) {
   return graph;
 }
 
+/// What training on images has: gradients by filters of many channels, of few whose taps of a line are joined, and of each channel by
+/// itself, and of poolings.
+Graph slopes_of_images(std::int64_t batch, std::int64_t size) {
+  Graph graph;
+  const auto image = [&](const char* name, std::int64_t channels, std::int64_t lines, std::int64_t columns) {
+    return graph.add_input(name, make_type(DType::bf16, {batch, channels, lines, columns}));
+  };
+  const auto by_filter = [&](ValueId g, ValueId x, const Dims& kernel, std::int64_t stride,
+                             std::int64_t groups) {
+    const std::int64_t joined = stride == 2 ? 1 : 0, pad = 1 - joined;
+    return graph.add(Op::filter_gradient, {g, x},
+                     {{"kernel", kernel},
+                      {"strides", Dims{stride, stride}},
+                      {"pads", Dims(4, pad)},
+                      {"dilations", Dims{1, 1}},
+                      {"groups", groups},
+                      {"parts", std::int64_t{3}},
+                      {"joined", joined}});
+  };
+  const ValueId g = image("g", 64, size, size), x = image("x", 64, size, size);
+  const ValueId picture = image("picture", 4, 2 * size + 5, 2 * size + 6);
+  const ValueId wide = image("wide", 64, 2 * size, 2 * size);
+  graph.outputs = {by_filter(g, x, {3, 3}, 1, 1), by_filter(g, picture, {7, 8}, 2, 1),
+                   by_filter(g, x, {3, 3}, 1, 64),
+                   graph.add(Op::max_pool_gradient, {g, wide},
+                             {{"kernel", Dims{3, 3}},
+                              {"strides", Dims{2, 2}},
+                              {"pads", Dims{1, 1, 1, 1}},
+                              {"dilations", Dims{1, 1}}})};
+  return graph;
+}
+
 class GpuOpen : public GpuTest {
  protected:
   /// One set of kernels for all the sizes; how many were compiled for the last.
@@ -184,6 +216,10 @@ TEST_F(GpuOpen, SlopesOfAnyRows) {
 
 TEST_F(GpuOpen, SlopesOfWeights) {
   EXPECT_EQ(run_at_sizes(slopes_of_weights, "f32", 2e-3), 0);
+}
+
+TEST_F(GpuOpen, SlopesOfImages) {
+  EXPECT_EQ(run_at_sizes(slopes_of_images, "f32", 0.1), 0);
 }
 
 TEST_F(GpuOpen, NormsOfAnyRowsInBf16) {

@@ -7,6 +7,8 @@
 
 #include "base/error.h"
 #include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
+#include "frontend/passes/pass_list.h"
 #include "sylvite/graph_text.h"
 #include "tests/support/torch_cases.h"
 
@@ -115,6 +117,42 @@ TEST(ImportTorch, SumsOfManyHeadsOfQueriesShareKeys) {
   const std::vector<Tensor> results = interpret(imported.graph, inputs);
   for (std::int64_t i = 0; i < results[0].size(); ++i)
     EXPECT_NEAR(results[0].as_double(i), results[1].as_double(i), 1e-5);
+}
+
+/// As torch does, which computes in f32.
+TEST(ImportTorch, HalvesAreDividedByNumbersThatTheyDoNotHold) {
+  const TorchGraph imported = import_torch(R"(torch g(%s0: int, %x: bf16[s0], %z: f16[s0]) {
+  %a: bf16[s0] = aten.div.Scalar(%x, 1444)
+  %b: f16[s0] = aten.div.Tensor(%z, (25000)*(s0))
+  return %a, %b
+})",
+                                           {.sizes = {{"s0", 4}}});
+  Tensor x(DType::bf16, {4}), z(DType::f16, {4});
+  for (std::int64_t i = 0; i < 4; ++i) {
+    x.set_double(i, 1440);
+    z.set_double(i, 20000);
+  }
+  const std::vector<Tensor> results = interpret(imported.graph, {x, z});
+  EXPECT_EQ(results[0].as_double(0), 0.99609375);
+  EXPECT_NEAR(results[1].as_double(0), 0.2, 1e-4);
+}
+
+/// Divisions by powers of two, and numbers that multiply one after the other, are as at other sizes.
+TEST(ImportTorch, SizesAreNoNumbersThatPassesFold) {
+  const auto structure_at = [](std::int64_t size) {
+    const TorchGraph imported = import_torch(R"(torch g(%s0: int, %x: f32[s0,3]) {
+  %a: f32[s0,3] = aten.div.Tensor(%x, s0)
+  %b: f32[s0,3] = aten.mul.Tensor(%a, 0.5)
+  %v: f32[] = aten.var.correction(%b, [0, 1], correction=0)
+  return %b, %v
+})",
+                                             {.sizes = {{"s0", size}}});
+    const Graph simple = simplify_algebra(imported.graph);
+    std::string ops;
+    for (const Node& node : simple.nodes()) ops += fmt::format("{} ", op_info(node.op).name);
+    return ops;
+  };
+  EXPECT_EQ(structure_at(8), structure_at(9));
 }
 
 TEST(ImportTorch, SavesRunningStatisticsWhereTheTextSaysSo) {

@@ -4,6 +4,7 @@
 
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/values/size_facts.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -49,6 +50,16 @@ TEST(DivideGradients, DividesJoinedLinesAmongAllBlocks) {
                               {"dilations", Dims{1, 1}},
                               {"joined", std::int64_t{1}}})};
   EXPECT_EQ(divide_gradients(graph).nodes()[0].attributes.integer("parts"), 8 * 112 * 112 / 512);
+}
+
+/// So that they are one kernel at all of them.
+TEST(DivideGradients, AsManyPartsAtAllSizesThatAreOpen) {
+  const auto parts_at = [](std::int64_t extent) {
+    return divide_gradients(gradient(8, 8, extent)).nodes().at(0).attributes.integer("parts");
+  };
+  EXPECT_LT(parts_at(24), parts_at(64));
+  const NotedSizeFacts facts;
+  EXPECT_EQ(parts_at(24), parts_at(64));
 }
 
 TEST(DivideGradients, LeavesManyResultsAndFewPixels) {

@@ -8,6 +8,7 @@
 #include "frontend/build/resize.h"
 #include "frontend/graph/loop_builder.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/values/size_table.h"
 #include "tests/lowering/sample_graphs.h"
 
 namespace sylvite {
@@ -212,6 +213,28 @@ TEST(SymbolicPlan, HasNoPlanWhereATableEnds) {
   const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(names, samples());
   ASSERT_TRUE(symbolic);
   EXPECT_FALSE(symbolic->at({2, 513}, true)) << "no sample has a row 512";
+}
+
+/// What training keeps of a batch norm's variance is over one pixel less.
+TEST(SymbolicPlan, NumbersOfOpenSizesAreArguments) {
+  const auto without_one = [](const Dims& numbers) {
+    const auto count = static_cast<double>(numbers.at(0));
+    Tensor made(DType::f32, {});
+    made.set_double(0, count / (count - 1));
+    return made;
+  };
+  const MakeGraph graph_at = [&](const Dims& at) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({64}));
+    const Tensor share = make_size_table({{"n/(n-1)", {at[0] * at[1]}, without_one, true}});
+    const ValueId whole = graph.add(Op::mul, {x, graph.add_constant(share, "share")});
+    graph.outputs = {graph.add(Op::mul, {whole, scalar(graph, 0.1F)})};
+    return graph;
+  };
+  const auto symbolic = SymbolicPlan::of(names, samples(graph_at, sizes));
+  ASSERT_TRUE(symbolic);
+  expect_lowered(*symbolic, {7, 90}, graph_at);
+  EXPECT_TRUE(symbolic->is_fixed(0)) << "one kernel at all sizes";
 }
 
 TEST(SymbolicPlan, NumbersOfOtherKindsAreNoExpressions) {

@@ -184,6 +184,42 @@ Kernel joined(std::int64_t batch) {
                   batch));
 }
 
+/// Of `count` images of size x size.
+Kernel filter_gradient(std::int64_t count, std::int64_t size) {
+  return norm_kernel(fmt::format(
+      "graph g(%g: bf16[{0},64,{1},{1}]@c64, %x: bf16[{0},64,{1},{1}]@c64) {{"
+      " %v: f32[4,9,64,64] = filter_gradient(%g, %x) {{kernel=[3,3], strides=[1,1], pads=[1,1,1,1],"
+      " dilations=[1,1], groups=1, parts=4, joined=0}} return %v }}",
+      count, size));
+}
+Kernel filter_gradient_of_images(std::int64_t count) {
+  return filter_gradient(count, 40);
+}
+Kernel filter_gradient_of_any_image(std::int64_t size) {
+  return filter_gradient(3, size);
+}
+Kernel line_gradient_of_any_image(std::int64_t size) {
+  return norm_kernel(fmt::format(
+      "graph g(%g: bf16[3,64,{0},{0}]@c64, %x: bf16[3,4,{1},{2}]@c4) {{"
+      " %v: f32[4,7,64,32] = filter_gradient(%g, %x) {{kernel=[7,8], strides=[2,2], pads=[0,0,0,0],"
+      " dilations=[1,1], groups=1, parts=4, joined=1}} return %v }}",
+      size, 2 * size + 5, 2 * size + 6));
+}
+Kernel depthwise_gradient_of_any_image(std::int64_t size) {
+  return norm_kernel(fmt::format(
+      "graph g(%g: bf16[3,64,{0},{0}]@c64, %x: bf16[3,64,{0},{0}]@c64) {{"
+      " %v: f32[4,9,64,1] = filter_gradient(%g, %x) {{kernel=[3,3], strides=[1,1], pads=[1,1,1,1],"
+      " dilations=[1,1], groups=64, parts=4, joined=0}} return %v }}",
+      size));
+}
+Kernel pool_gradient_of_any_image(std::int64_t size) {
+  return norm_kernel(
+      fmt::format("graph g(%g: bf16[3,64,{0},{0}]@c64, %x: bf16[3,64,{1},{1}]@c64) {{"
+                  " %v: bf16[3,64,{1},{1}]@c64 = max_pool_gradient(%g, %x) {{kernel=[3,3], strides=[2,2],"
+                  " pads=[1,1,1,1], dilations=[1,1]}} return %v }}",
+                  size, 2 * size));
+}
+
 Kernel attention_in_f32(std::int64_t rows) {
   return attention_kernel({.queries = rows,
                            .keys = rows,
@@ -242,6 +278,12 @@ constexpr Case cases[] = {
     {"depthwise of any size", depthwise_of_any_image, 40, 50, 100, "cuda_depthwise"},
     {"groups", groups, 40, 50, 100, "cuda_grouped"},
     {"groups of any size", groups_of_any_image, 40, 50, 100, "cuda_grouped"},
+    {"gradient by a filter", filter_gradient_of_images, 40, 50, 100, "cuda_filter_gradient"},
+    {"the same of any size", filter_gradient_of_any_image, 40, 51, 101, "cuda_filter_gradient"},
+    {"gradient by lines", line_gradient_of_any_image, 40, 51, 101, "cuda_line_gradient"},
+    {"gradient by depthwise filters", depthwise_gradient_of_any_image, 40, 51, 101,
+     "cuda_depthwise_gradient"},
+    {"gradient of a pooling", pool_gradient_of_any_image, 40, 51, 101, "cuda_pool_gradient"},
     {"concat", joined, 40, 50, 100, "cuda_concat"},
     {"norm", norm, 136, 200, 500, "cuda_norm"},
     {"softmax of any rows", softmax_of_any_rows, 200, 131, 256, "cuda_norm"},
