@@ -184,7 +184,7 @@ OutputTypes infer_max_pool_gradient(Op, InputTypes inputs, const Attributes& att
   Shape wanted = {x.shape[0], x.shape[1]};
   for (const Extent& extent : window_extents(spatial_dims(x), kernel, attributes, symbols))
     wanted.push_back(extent);
-  if (gradient.shape != wanted)
+  if (!symbols.equal(gradient.shape, wanted))
     throw ModelError("a gradient {} does not fit the input {}", gradient.to_string(), x.to_string());
   return {x};
 }
@@ -199,11 +199,11 @@ OutputTypes infer_filter_gradient(Op, InputTypes inputs, const Attributes& attri
   const Dims& kernel = checked_list(attributes, "kernel", rank, 1, extent_limit);
   const std::int64_t groups = attributes.integer("groups"), parts = attributes.integer("parts");
   const bool fits = gradient.rank() == x.rank() && gradient.shape[0] == x.shape[0] && groups >= 1 &&
-                    parts >= 1 && gradient.dims()[1] % groups == 0 && x.dims()[1] % groups == 0;
+                    parts >= 1 && gradient.shape[1].known() % groups == 0 && x.shape[1].known() % groups == 0;
   Shape wanted = {gradient.shape[0], gradient.shape[1]};
   for (const Extent& extent : window_extents(spatial_dims(x), kernel, attributes, symbols))
     wanted.push_back(extent);
-  if (!fits || gradient.shape != wanted)
+  if (!fits || !symbols.equal(gradient.shape, wanted))
     throw ModelError("a gradient {} does not fit the input {}, {} groups and {} parts", gradient.to_string(),
                      x.to_string(), groups, parts);
   const DType sums = dtype_size(x.dtype) < dtype_size(DType::f32) ? DType::f32 : x.dtype;
@@ -211,7 +211,7 @@ OutputTypes infer_filter_gradient(Op, InputTypes inputs, const Attributes& attri
   if (is_joined && groups != 1) throw ModelError("the taps of {} groups are joined", groups);
   const std::int64_t taps = checked_product(kernel, "window"), side_by_side = is_joined ? kernel.back() : 1;
   return {TensorType{
-      sums, {parts, taps / side_by_side, gradient.shape[1], x.dims()[1] / groups * side_by_side}, {}}};
+      sums, {parts, taps / side_by_side, gradient.shape[1], x.shape[1].known() / groups * side_by_side}, {}}};
 }
 
 OutputTypes infer_pool(Op op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {

@@ -71,9 +71,35 @@ std::vector<CapturedRead> reads_of(const CapturedGraph& graph, const TorchGraph&
   return reads;
 }
 
-std::map<std::size_t, std::set<std::string>> extents_of_parameters(const CapturedGraph& graph) {
+/// Extents and strides that the text says, but numbers, each once: extents first, as strides are products of these.
+std::vector<Extent> sizes_said(const TorchText& text) {
+  std::vector<Extent> said;
+  const auto add = [&](const std::vector<Extent>& extents) {
+    for (const Extent& each : extents)
+      if (!each.is_known() && std::ranges::find(said, each) == said.end()) said.push_back(each);
+  };
+  for (const TorchTextInput& input : text.inputs) add(input.type.shape);
+  for (const TorchNode& node : text.nodes)
+    for (const TorchType& type : node.types) add(type.shape);
+  for (const TorchTextInput& input : text.inputs) add(input.type.strides);
+  return said;
+}
+
+/// Those of open sizes alone.
+std::vector<Extent> said_of(const OpenCapture& open) {
+  std::vector<Extent> said = open.said;
+  const auto is_open = [&](const std::string& name) {
+    return std::ranges::find(open.model.parsed.sizes.symbols, name, &SizeSymbol::name) !=
+           open.model.parsed.sizes.symbols.end();
+  };
+  std::erase_if(said, [&](const Extent& each) { return !std::ranges::all_of(each.symbols(), is_open); });
+  return said;
+}
+
+std::map<std::size_t, std::set<std::string>> extents_of_parameters(const CapturedGraph& graph,
+                                                                   const TorchText& text) {
   std::map<std::string, std::set<std::string>> by_name;
-  for (const TorchTextInput& input : read_torch_text(graph.text).inputs)
+  for (const TorchTextInput& input : text.inputs)
     for (const Extent& extent : input.type.shape)
       for (const std::string& symbol : extent.symbols()) by_name[input.name].insert(symbol);
   std::map<std::size_t, std::set<std::string>> extents;
@@ -108,7 +134,7 @@ void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes&
     open.model.menu = std::make_shared<KernelMenu>(open.model.setup);
   }
   open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
-  open.ports = OpenPorts(fit_symbols(open.model.parsed.sizes));
+  open.ports = OpenPorts(fit_symbols(open.model.parsed.sizes), said_of(open));
   open.taken = std::make_shared<const std::vector<TakenParameter>>(taken);
   open.constants = constants_of(graph, parameters);
   open.model.made = std::make_shared<MadeWeights>();
@@ -219,7 +245,9 @@ std::unique_ptr<OpenCapture> open_capture(const CapturedGraph& graph,
   if (setup->config.open_kernels != AutoOff::automatic || graph.symbols.empty()) return nullptr;
   auto open = std::make_unique<OpenCapture>();
   open->model.setup = setup;
-  open->extents = extents_of_parameters(graph);
+  const TorchText text = read_torch_text(graph.text);
+  open->extents = extents_of_parameters(graph, text);
+  open->said = sizes_said(text);
   return open;
 }
 

@@ -97,6 +97,7 @@ struct OpenCapture {
   AlikePrograms alike;                                   ///< with the same parameters
   TakenParameters taken;                                 ///< whose values its plans have
   Constants constants;                                   ///< of its imports, which share them
+  std::vector<Extent> said;                              ///< sizes in the text
   std::map<std::size_t, std::set<std::string>> extents;  ///< symbols in shapes of parameters, by input
   /// Per symbol: its number, where it is an extent of what is taken, and so is no symbol of the model.
   std::vector<std::optional<std::int64_t>> held;

@@ -35,21 +35,21 @@ std::string structure_of(const CapturedPorts& ports) {
   return text;
 }
 
-std::optional<FittedNumbers> fit(const std::vector<FitSymbol>& symbols,
-                                 const std::map<Dims, std::vector<std::int64_t>>& numbers) {
+}  // namespace
+
+std::optional<FittedNumbers> OpenPorts::fit() const {
   std::vector<Dims> points;
   std::vector<Dims> at_points;
-  for (const auto& [sizes, values] : numbers) {
+  for (const auto& [sizes, values] : numbers_) {
     points.push_back(sizes);
     at_points.push_back(values);
   }
-  ExtentFit fit(symbols, points);
+  ExtentFit fit(symbols_, points);
   if (!fit.is_determined()) return std::nullopt;
+  for (const Extent& each : said_) fit.suggest(each);
   std::optional<std::vector<Extent>> found = fit.of_each(at_points);
   return found ? std::optional(FittedNumbers{*std::move(found), fit.followers()}) : std::nullopt;
 }
-
-}  // namespace
 
 void OpenPorts::learn(const Dims& sizes, const CapturedPorts& ports) {
   constexpr std::size_t most = 32;
@@ -68,7 +68,7 @@ void OpenPorts::learn(const Dims& sizes, const CapturedPorts& ports) {
 
 std::optional<CapturedPorts> OpenPorts::at(const Dims& sizes) {
   if (differ_ || numbers_.empty()) return std::nullopt;
-  if (!expressions_) expressions_ = fit(symbols_, numbers_);
+  if (!expressions_) expressions_ = fit();
   const std::optional<FittedNumbers>& found = *expressions_;
   if (!found) return std::nullopt;
   SymbolValues values;

@@ -39,7 +39,9 @@ struct FittedNumbers {
 class OpenPorts {
  public:
   OpenPorts() = default;
-  explicit OpenPorts(std::vector<FitSymbol> symbols) : symbols_(std::move(symbols)) {}
+  /// `said`: expressions of the symbols that a number may be, or be made of.
+  OpenPorts(std::vector<FitSymbol> symbols, std::vector<Extent> said)
+      : symbols_(std::move(symbols)), said_(std::move(said)) {}
 
   /// They are these at these sizes.
   void learn(const Dims& sizes, const CapturedPorts& ports);
@@ -48,7 +50,10 @@ class OpenPorts {
   [[nodiscard]] std::optional<CapturedPorts> at(const Dims& sizes);
 
  private:
+  [[nodiscard]] std::optional<FittedNumbers> fit() const;
+
   std::vector<FitSymbol> symbols_;
+  std::vector<Extent> said_;
   std::map<Dims, std::vector<std::int64_t>> numbers_;  ///< by sizes
   CapturedPorts first_;
   std::string structure_;  ///< of all

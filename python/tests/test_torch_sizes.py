@@ -1,6 +1,8 @@
 """Sizes that are computed from others: by divisions by sizes, roundings and scales."""
 
 import math
+import subprocess
+import sys
 import unittest
 
 import torch
@@ -163,6 +165,29 @@ class WholeNumbers(WithTorch):
         for n in (3, 4, 6, 2):
             x = torch.randn(8)
             self.assert_same(compiled(x, n), x[:n] * n + n)
+
+
+class KnownSizes(unittest.TestCase):
+    def test_halves_of_images(self):
+        """Results lie by sizes that are no polynomials of those that are given: later sizes need no import."""
+        code = """
+import sys, torch, sylvite
+net = torch.nn.Sequential(torch.nn.Conv2d(3, 16, 3, 2, 1), torch.nn.ReLU(), torch.nn.Conv2d(16, 8, 3, 2, 1))
+net = net.to(memory_format=torch.channels_last)
+compiled = torch.compile(net, backend="sylvite", dynamic=True, options={"log.level": "info"})
+for batch, side in [(2, 64), (9, 128), (4, 80), (7, 112), (3, 120), (5, 72), (8, 104), (6, 96), (0, 0), (5, 88), (7, 96)]:
+    if batch == 0:
+        print("known from here", file=sys.stderr, flush=True)
+        continue
+    x = torch.randn(batch, 3, side, side).to(memory_format=torch.channels_last)
+    with torch.no_grad():
+        assert torch.allclose(compiled(x), net(x), atol=1e-4)
+"""
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr[-2000:])
+        before, after = ran.stderr.split("known from here")
+        self.assertIn("import:", before)
+        self.assertNotIn("import:", after)
 
 
 if __name__ == "__main__":

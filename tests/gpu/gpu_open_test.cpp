@@ -128,35 +128,57 @@ Graph slopes_of_weights(std::int64_t batch, std::int64_t rows) {
 }
 
 /// What training on images has: gradients by filters of many channels, of few whose taps of a line are joined, and of each channel by
-/// itself, and of poolings.
-Graph slopes_of_images(std::int64_t batch, std::int64_t size) {
-  Graph graph;
-  const auto image = [&](const char* name, std::int64_t channels, std::int64_t lines, std::int64_t columns) {
-    return graph.add_input(name, make_type(DType::bf16, {batch, channels, lines, columns}));
-  };
-  const auto by_filter = [&](ValueId g, ValueId x, const Dims& kernel, std::int64_t stride,
-                             std::int64_t groups) {
+/// itself, and of poolings. Convolutions that change nothing lay channels innermost.
+class ImageSlopes {
+ public:
+  explicit ImageSlopes(std::int64_t batch) : batch_(batch) {}
+
+  [[nodiscard]] Graph graph(std::int64_t size) {
+    const ValueId g = image("g", 64, size, size), x = image("x", 64, size, size);
+    const ValueId picture = image("picture", 8, 2 * size + 1, 2 * size + 2);
+    const ValueId wide = image("wide", 64, 2 * size, 2 * size);
+    graph_.outputs = {by_filter(g, x, {3, 3}, 1, 1), by_filter(g, picture, {3, 4}, 2, 1),
+                      by_filter(g, x, {3, 3}, 1, 64),
+                      graph_.add(Op::max_pool_gradient, {g, wide},
+                                 {{"kernel", Dims{3, 3}},
+                                  {"strides", Dims{2, 2}},
+                                  {"pads", Dims{1, 1, 1, 1}},
+                                  {"dilations", Dims{1, 1}}})};
+    return std::move(graph_);
+  }
+
+ private:
+  [[nodiscard]] ValueId image(const char* name, std::int64_t channels, std::int64_t lines,
+                              std::int64_t columns) {
+    const ValueId given = graph_.add_input(name, make_type(DType::bf16, {batch_, channels, lines, columns}));
+    Tensor same(DType::bf16, {channels, channels, 1, 1});
+    for (std::int64_t i = 0; i < same.size(); ++i) same.set_double(i, i % (channels + 1) == 0 ? 1 : 0);
+    return graph_.add(Op::conv,
+                      {given, graph_.add_constant(std::move(same), fmt::format("same as {}", name))},
+                      {{"strides", Dims{1, 1}},
+                       {"pads", Dims{0, 0, 0, 0}},
+                       {"dilations", Dims{1, 1}},
+                       {"groups", std::int64_t{1}}});
+  }
+  [[nodiscard]] ValueId by_filter(ValueId g, ValueId x, const Dims& kernel, std::int64_t stride,
+                                  std::int64_t groups) {
     const std::int64_t joined = stride == 2 ? 1 : 0, pad = 1 - joined;
-    return graph.add(Op::filter_gradient, {g, x},
-                     {{"kernel", kernel},
-                      {"strides", Dims{stride, stride}},
-                      {"pads", Dims(4, pad)},
-                      {"dilations", Dims{1, 1}},
-                      {"groups", groups},
-                      {"parts", std::int64_t{3}},
-                      {"joined", joined}});
-  };
-  const ValueId g = image("g", 64, size, size), x = image("x", 64, size, size);
-  const ValueId picture = image("picture", 4, 2 * size + 5, 2 * size + 6);
-  const ValueId wide = image("wide", 64, 2 * size, 2 * size);
-  graph.outputs = {by_filter(g, x, {3, 3}, 1, 1), by_filter(g, picture, {7, 8}, 2, 1),
-                   by_filter(g, x, {3, 3}, 1, 64),
-                   graph.add(Op::max_pool_gradient, {g, wide},
-                             {{"kernel", Dims{3, 3}},
-                              {"strides", Dims{2, 2}},
-                              {"pads", Dims{1, 1, 1, 1}},
-                              {"dilations", Dims{1, 1}}})};
-  return graph;
+    return graph_.add(Op::filter_gradient, {g, x},
+                      {{"kernel", kernel},
+                       {"strides", Dims{stride, stride}},
+                       {"pads", Dims(4, pad)},
+                       {"dilations", Dims{1, 1}},
+                       {"groups", groups},
+                       {"parts", std::int64_t{3}},
+                       {"joined", joined}});
+  }
+
+  std::int64_t batch_;
+  Graph graph_;
+};
+
+Graph slopes_of_images(std::int64_t batch, std::int64_t size) {
+  return ImageSlopes(batch).graph(size);
 }
 
 class GpuOpen : public GpuTest {
