@@ -16,16 +16,17 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t most_numbers = 32;  // of a table; what is read twice counts twice
+constexpr std::size_t most_numbers = 64;  // of a table; what is read twice counts twice
 
 /// An input: how it follows from numbers, or the same at all sizes.
 struct Part {
   std::optional<TableReading> reading;
   Tensor fixed;
-  std::size_t rank = 0;  ///< a table is as some tensor that shares its bytes: it may be of another shape
+  std::optional<std::size_t> rank = {};  ///< of a table that is read in another shape than it is made in
 };
 
-/// What makes a node's result, in the order of the numbers: those of the inputs, each followed by its extents, and the node's own.
+/// What makes a node's result, in the order of the numbers: those of the inputs, each followed by its extents where it is read in another
+/// shape, and the node's own.
 struct Recipe {
   Op op;
   Attributes attributes;
@@ -49,7 +50,8 @@ Tensor Recipe::make(const Dims& numbers) const {
     Tensor input = part.fixed;
     if (part.reading) {
       const Dims of_part = take(numbers, at, part.reading->numbers.size());
-      input = part.reading->make(of_part).reshaped(take(numbers, at, part.rank));
+      input = part.reading->make(of_part);
+      if (part.rank) input = input.reshaped(take(numbers, at, *part.rank));
     }
     inputs.push_back(std::move(input));
   }
@@ -83,6 +85,7 @@ std::optional<TableReading> numbers_reading(const Tensor& tensor) {
       }};
   for (std::int64_t i = 0; i < tensor.size(); ++i)
     reading.numbers.push_back(static_cast<std::int64_t>(tensor.as_double(i)));
+  reading.dims = {tensor.size()};
   return reading;
 }
 
@@ -114,13 +117,18 @@ TableReading reading_of(const Node& node, std::vector<Part> parts, const std::ve
   std::string rule(op_info(node.op).name);
   auto recipe = std::make_shared<Recipe>(Recipe{node.op, node.attributes, {}, std::move(parts)});
   for (std::size_t i = 0; i < recipe->parts.size(); ++i) {
-    const Part& part = recipe->parts[i];
-    rule += fmt::format(
-        " ({})", part.reading ? fmt::format("{} {}", part.reading->rule, part.rank) : name_of(part.fixed));
-    if (!part.reading) continue;
-    result.is_open = result.is_open || part.reading->is_open;
-    result.numbers.insert(result.numbers.end(), part.reading->numbers.begin(), part.reading->numbers.end());
-    result.numbers.insert(result.numbers.end(), dims[i].begin(), dims[i].end());
+    Part& part = recipe->parts[i];
+    rule += fmt::format(" ({}", part.reading ? part.reading->rule : name_of(part.fixed));
+    if (part.reading) {
+      result.is_open = result.is_open || part.reading->is_open;
+      result.numbers.insert(result.numbers.end(), part.reading->numbers.begin(), part.reading->numbers.end());
+      if (part.reading->dims != dims[i]) {
+        part.rank = dims[i].size();
+        rule += fmt::format(" {}", dims[i].size());
+        result.numbers.insert(result.numbers.end(), dims[i].begin(), dims[i].end());
+      }
+    }
+    rule += ')';
   }
   for (const auto& [name, value] : node.attributes.items()) {
     if (!has_extents(node.op, name)) {
@@ -150,7 +158,7 @@ std::vector<TableReading> fold_readings(const Graph& graph, const Node& node) {
     const Tensor& constant = *graph.value(input).constant;
     dims.push_back(constant.dims());
     ways.push_back(ways_to_read(constant));
-    parts.push_back({std::nullopt, ways.back().empty() ? constant : Tensor(), dims.back().size()});
+    parts.push_back({std::nullopt, ways.back().empty() ? constant : Tensor()});
     most = std::max(most, ways.back().size());
   }
   std::vector<TableReading> readings;

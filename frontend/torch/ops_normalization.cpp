@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/build/normalization.h"
+#include "frontend/torch/open_sizes.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -128,9 +129,9 @@ BatchStatistics normalize_batch(TorchContext& c, Sym x) {
   std::vector<std::int64_t> axes = all_axes(x.rank());
   axes.erase(axes.begin() + 1);
   const Sym wide = cast(x, wide_type(x.dtype()));
-  const Sym mean = reduce_mean(wide, axes);
+  const Sym mean = mean_along(c, "input", wide, axes);
   const Sym centered = wide - mean;
-  const Sym variance = reduce_mean(centered * centered, axes);
+  const Sym variance = mean_along(c, "input", centered * centered, axes);
   const Sym inverse = apply(Op::rsqrt, variance + c.real("eps"));
   const auto channels = [&](std::string_view name) {
     const Sym vector = c.optional(name);

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "frontend/ops/top_k_ties.h"
+#include "frontend/torch/open_sizes.h"
 #include "frontend/torch/torch_ops.h"
-#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -50,8 +50,7 @@ void fold(TorchContext& c) {
 void mean(TorchContext& c) {
   c.ignore("dtype");
   const Reduction r = read_reduction(c, c.operand("self", sum_dtype(c.result_dtype())));
-  const Sym value = r.x.rank() == 0 ? r.x : reduce_mean(r.x, r.axes, r.keepdims);
-  c.output(cast(value, c.result_dtype()));
+  c.output(cast(mean_along(c, "self", r.x, r.axes, r.keepdims), c.result_dtype()));
 }
 
 /// Booleans are taken as 0 and 1.
@@ -95,18 +94,13 @@ void extreme_along(TorchContext& c) {
              reshape(arg_of(arg, x, axis, keepdims), dims)});
 }
 
-/// A whole number of elements may be another at other sizes.
-Sym over_count(TorchContext& c, Sym sum, double count) {
-  if (!c.has_symbols() || count != std::floor(count)) return sum / count;
-  return sum / cast(c.builder().constant(open_size(static_cast<std::int64_t>(count))), sum.dtype());
-}
-
 /// The sum of squared deviations over count - correction.
 Sym variance_of(TorchContext& c, const Reduction& r, double correction) {
-  const Sym centered = r.x - (r.axes.empty() ? r.x : reduce_mean(r.x, r.axes));
+  const Sym centered = r.x - mean_along(c, "self", r.x, r.axes, true);
   const double divisor = std::max(static_cast<double>(count_of(r)) - correction, 0.0);
   const Sym sum = reduced(Op::reduce_sum, {centered * centered, r.axes, r.keepdims});
-  return cast(over_count(c, sum, divisor), c.result_dtype());
+  return cast(sum / size_scalar(c.builder(), sum.dtype(), divisor, c.has_open_axis("self", r.axes)),
+              c.result_dtype());
 }
 
 double read_correction(TorchContext& c) {
@@ -125,7 +119,7 @@ void variance_unbiased(TorchContext& c) {
 
 void variance_and_mean(TorchContext& c) {
   const Reduction r = read_reduction(c, c.operand("self", sum_dtype(c.result_dtype())));
-  const Sym mean_value = r.x.rank() == 0 ? r.x : reduce_mean(r.x, r.axes, r.keepdims);
+  const Sym mean_value = mean_along(c, "self", r.x, r.axes, r.keepdims);
   c.outputs({variance_of(c, r, read_correction(c)), cast(mean_value, c.result_dtype())});
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "frontend/values/size_table.h"
+#include "frontend/torch/open_sizes.h"
 
 namespace sylvite {
 namespace {
@@ -97,6 +97,15 @@ bool TorchContext::is_whole(std::string_view name) {
 
 bool TorchContext::is_open_size(std::string_view name) {
   return is_whole(name) && !find(name)->integer.is_known();
+}
+
+bool TorchContext::has_open_axis(std::string_view name, const std::vector<std::int64_t>& axes) {
+  const auto found = scope_.find(name_of(name));
+  if (found == scope_.end()) return false;
+  const std::vector<Extent>& shape = found->second.shape;
+  return std::ranges::any_of(axes, [&](std::int64_t axis) {
+    return axis < std::ssize(shape) && !shape[static_cast<std::size_t>(axis)].is_known();
+  });
 }
 
 bool TorchContext::is_boolean(std::string_view name) {
@@ -211,7 +220,7 @@ Sym TorchContext::operand(std::string_view name, DType to) {
   const TorchLiteral& literal = need(name);
   if (literal.kind == Kind::value) return cast(symbol(literal), to);
   if (literal.kind == Kind::real) return builder_.scalar(to, literal.real);
-  if (is_open_size(name)) return cast(builder_.constant(open_size(number(literal, name))), to);
+  if (is_open_size(name)) return size_scalar(builder_, to, static_cast<double>(number(literal, name)), true);
   Tensor tensor(to, {});
   tensor.set_int64(0, number(literal, name));
   return builder_.constant(tensor);

@@ -23,6 +23,7 @@ struct TorchValue {
   std::vector<Sym> imaginary = {};  ///< of complex values, whose real parts are the results; else none
   std::optional<Dims> strides =
       {};  ///< of the one value in torch's memory, from its start, where that is known
+  std::vector<Extent> shape = {};  ///< of the one value, as the text declares it
 };
 using TorchScope = std::map<std::string, TorchValue>;
 
@@ -36,7 +37,6 @@ class TorchContext {
 
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
   [[nodiscard]] bool keeps_gradients() const { return options_.keep_gradients; }
-  [[nodiscard]] bool has_symbols() const { return !options_.sizes.empty(); }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
   [[nodiscard]] std::string name_of(std::string_view name);  ///< of the value that is given, else empty
@@ -47,6 +47,8 @@ class TorchContext {
   [[nodiscard]] Sym tensor(std::string_view name);           ///< throws ModelError when it is none
   [[nodiscard]] Sym optional(std::string_view name);         ///< tests false when not given or none
   [[nodiscard]] std::vector<Sym> tensors(std::string_view name);  ///< of a list; absent ones test false
+  /// Is it a tensor with one of these axes as long as symbols say?
+  [[nodiscard]] bool has_open_axis(std::string_view name, const std::vector<std::int64_t>& axes);
   /// Of a tensor in torch's memory. Throws UnsupportedError where the text does not say them.
   [[nodiscard]] Dims strides_of(std::string_view name);
   // Numbers. Without a fallback they must be given.

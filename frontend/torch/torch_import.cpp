@@ -93,6 +93,7 @@ class Importer {
       const Dims dims = input.tensor.type.dims();
       input.tensor.strides = strides_of(declared.type.strides, dims);
       value.strides = input.tensor.strides;
+      value.shape = declared.type.shape;
       if (is_read) value.results[0] = read_input(input);
     }
     scope_.emplace(declared.name, std::move(value));
@@ -136,6 +137,7 @@ class Importer {
       value.results = stand_ins(node);
       value.imaginary.clear();
     }
+    if (node.types.size() == 1) value.shape = node.types[0].shape;
     if (node.types.size() == 1 && !node.types[0].strides.empty())
       value.strides = sizes_at(node.types[0].strides, options_.sizes);
     scope_.emplace(node.name, std::move(value));

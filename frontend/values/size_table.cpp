@@ -52,6 +52,7 @@ Tensor make_size_table(std::vector<TableReading> readings) {
 }
 
 Tensor as_size_table(const Tensor& made, std::vector<TableReading> readings) {
+  for (TableReading& reading : readings) reading.dims = made.dims();
   const auto bytes = std::make_shared<const TableBytes>(
       made, std::make_shared<const std::vector<TableReading>>(std::move(readings)));
   return {made.dtype(), made.dims(), bytes, bytes->bytes().data()};

@@ -16,6 +16,7 @@ struct TableReading {
   Dims numbers;  ///< extents of the model, for this constant
   std::function<Tensor(const Dims&)> make;
   bool is_open = false;  ///< a number is a size that may be another at another import of the model
+  Dims dims = {};        ///< of what it makes of its numbers; set where the table is made
 };
 
 using TableReadings = std::shared_ptr<const std::vector<TableReading>>;

@@ -91,6 +91,16 @@ std::optional<std::pair<std::int64_t, std::int64_t>> line_through(const std::vec
   return std::pair{slope, values[0] - slope * at[0]};
 }
 
+/// Is it a sum with what rounds sizes? Products of such are found where it is a factor: those of polynomials are polynomials.
+bool makes_products(const Extent& expression) {
+  const auto is_rounded = [](const Extent::Term& term) {
+    return std::ranges::any_of(
+        term.factors, [](const ExtentFactor& factor) { return factor.kind != ExtentFactor::Kind::symbol; });
+  };
+  const std::vector<Extent::Term>& terms = expression.terms();
+  return terms.size() + (expression.constant() != 0 ? 1 : 0) > 1 && std::ranges::any_of(terms, is_rounded);
+}
+
 }  // namespace
 
 ExtentFit::ExtentFit(const std::vector<FitSymbol>& symbols, const std::vector<Dims>& points,
@@ -295,7 +305,8 @@ void ExtentFit::suggest(const Extent& expression) {
   for (const SymbolValues& sizes : sizes_) values.push_back(expression.at(sizes));
   const bool is_possible =
       std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
-  if (!is_possible || of(values)) return;
+  const std::optional<Extent> found = is_possible ? of(values) : std::nullopt;
+  if (!is_possible || (found && !makes_products(*found))) return;
   std::erase_if(known_, [](const auto& each) { return !each.second; });  // they may be made of it
   known_[values] = expression;
   factors_.insert(factors_.end() - std::ssize(symbols_), {expression, std::move(values)});

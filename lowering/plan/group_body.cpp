@@ -7,7 +7,6 @@
 #include "frontend/graph/copy.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/values/size_table.h"
-#include "lowering/plan/join_bodies.h"
 
 namespace sylvite {
 namespace {
@@ -38,25 +37,6 @@ bool takes_numbers(const Graph& graph, const Group& group) {
 
 bool may_read_argument(Op op) {
   return op == Op::add || op == Op::sub || op == Op::mul || op == Op::round;
-}
-
-/// Is it an extent, or one over it, whatever the sizes are?
-bool is_always_extent(const TableReading& reading) {
-  const auto is_extent_at = [&](std::int64_t factor) {
-    Dims numbers = reading.numbers;
-    for (std::int64_t& number : numbers)
-      if (number != 1) number = number * factor + 1;
-    return constant_extent(reading.make(numbers)).has_value();
-  };
-  return is_extent_at(3) && is_extent_at(7);
-}
-
-/// Does it follow from open sizes otherwise than an extent does? Kernels for many sizes have it as an argument.
-bool is_number_of_sizes(const Tensor& constant) {
-  const TableReadings readings = readings_of(constant);
-  if (readings == nullptr) return false;
-  const auto open = std::ranges::find_if(*readings, &TableReading::is_open);
-  return open != readings->end() && !is_always_extent(*open);
 }
 
 class Extractor {
@@ -100,7 +80,7 @@ class Extractor {
 }  // namespace
 
 bool is_in_text(const Value& value) {
-  return value.constant && value.constant->size() == 1 && !is_number_of_sizes(*value.constant);
+  return value.constant && value.constant->size() == 1 && !follows_open_sizes(*value.constant);
 }
 
 GroupBody body_of(const Graph& graph, const Group& group) {

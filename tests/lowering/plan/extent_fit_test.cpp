@@ -144,5 +144,22 @@ TEST(ExtentFit, WhatIsSuggestedIsPartOfOthers) {
   EXPECT_FALSE(fits(fit, [&](const Dims& at) { return half(half(half(at[1]))); }));
 }
 
+/// As scores of patches beside one token more.
+TEST(ExtentFit, SumsThatAreSuggestedMakeProducts) {
+  const std::vector<FitSymbol> image = {{"batch", 1}, {"side", 1}};
+  const std::vector<Dims> points = {{2, 64}, {9, 320}, {3, 100}, {7, 250}, {4, 177}, {5, 211}};
+  ExtentFit fit(image, points);
+  for (const char* said : {"floor(side/16)", "floor(side/16)*floor(side/16)+1"})
+    fit.suggest(Extent::parse(said));
+  std::vector<std::int64_t> values;
+  for (const Dims& at : points) {
+    const std::int64_t tokens = (at[1] / 16) * (at[1] / 16) + 1;
+    values.push_back(3 * tokens * tokens);
+  }
+  const std::optional<Extent> found = fit.of(values);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->at({{"batch", 6}, {"side", 160}}), 3 * 101 * 101);
+}
+
 }  // namespace
 }  // namespace sylvite

@@ -1,0 +1,24 @@
+#include "frontend/torch/open_sizes.h"
+
+#include <cmath>
+
+#include "frontend/values/size_table.h"
+
+namespace sylvite {
+
+Sym size_scalar(GraphBuilder& builder, DType dtype, double number, bool is_open) {
+  if (!is_open || number != std::floor(number)) return builder.scalar(dtype, number);
+  return cast(builder.constant(open_size(static_cast<std::int64_t>(number))), dtype);
+}
+
+Sym mean_along(TorchContext& c, std::string_view name, Sym x, const std::vector<std::int64_t>& axes,
+               bool keepdims) {
+  if (axes.empty()) return x;
+  if (!is_float(x.dtype()) || !c.has_open_axis(name, axes)) return reduce_mean(x, axes, keepdims);
+  std::int64_t count = 1;
+  for (const std::int64_t axis : axes) count *= x.dim(static_cast<int>(axis));
+  const Sym size = size_scalar(c.builder(), x.dtype(), static_cast<double>(count), true);
+  return reduce(Op::reduce_sum, x, axes, keepdims) * apply(Op::reciprocal, size);
+}
+
+}  // namespace sylvite
