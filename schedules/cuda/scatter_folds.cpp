@@ -17,7 +17,7 @@
 namespace sylvite {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 256, warp = 32;
 
 struct Fold {
   std::string_view reduction;
@@ -95,10 +95,10 @@ std::int64_t bytes_of_sum(const CudaScatterFoldsProblem& problem) {
   return problem.element == DType::i64 ? 8 : 4;
 }
 
-/// What the walk and the fold of copies should take, in cycles: a thread waits for its loads, and all blocks of a processor share
-/// what it can load. Blocks take turns on the card's processors.
+/// What the walk and the fold of copies should take, in cycles: a thread waits for its loads and for its turn, and all blocks of a
+/// processor share what it can load. Blocks take turns on the card's processors.
 double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsChoice& choice) {
-  constexpr double processors = 132, shared = 200 << 10, of_update = 110, bytes_of_cycle = 24,
+  constexpr double processors = 132, shared = 200 << 10, of_update = 110, of_turn = 40, bytes_of_cycle = 24,
                    of_copy = 0.125;
   const double copies = static_cast<double>(choice.own) * choice.width * choice.segments;
   const double together =
@@ -112,7 +112,15 @@ double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsCho
   const std::int64_t loaded =
       problem.indices_of_update != 0 ? problem.indices_of_update * size : std::max(choice.width * size, line);
   const auto bytes = static_cast<double>(problem.updates * loaded);
-  const double waits = of_update * static_cast<double>(ceil_div(problem.updates, choice.segments));
+  const double together_in =
+      choice.together;  // lanes of which two meet in a place, if updates are spread evenly
+  const double turns = choice.together == 1
+                           ? 0
+                           : 1 + std::min(together_in - 1, together_in * together_in /
+                                                               (2. * static_cast<double>(problem.places)));
+  const auto steps =
+      static_cast<double>(ceil_div(problem.updates, std::int64_t{choice.segments} * choice.together));
+  const double waits = (of_update + of_turn * turns) * steps;
   return std::ceil(blocks / (processors * together)) *
          (std::max(waits, at_once * bytes / bytes_of_cycle) + of_copy * copies);
 }
@@ -153,18 +161,21 @@ std::vector<CudaScatterFoldsChoice> cuda_scatter_folds_choices(const CudaScatter
   constexpr std::int64_t most_bytes = 96 << 10;  // of shared memory, which every card from Ampere on has
   constexpr std::size_t most_choices = 24;
   std::vector<Rated<CudaScatterFoldsChoice>> rated;
-  for (int width = 1; width <= 32; width *= 2) {
-    if (width > 1 && width >= 2 * problem.columns) break;
-    for (int segments = threads / width; segments >= 1; segments /= 2) {
-      const std::int64_t most = most_bytes / (std::int64_t{width} * segments * bytes_of_sum(problem));
-      for (const std::int64_t runs : {1, 4, 32}) {
-        const std::int64_t own = std::min(most, ceil_div(problem.places, runs));
-        if (own == 0) continue;
-        const CudaScatterFoldsChoice choice{static_cast<int>(own), width, segments};
-        if (std::ranges::find(rated, choice, &Rated<CudaScatterFoldsChoice>::second) == rated.end())
-          rated.emplace_back(cost_of(problem, choice), choice);
-      }
+  const auto add = [&](int width, int together, int segments) {
+    const std::int64_t most = most_bytes / (std::int64_t{width} * segments * bytes_of_sum(problem));
+    for (const std::int64_t runs : {1, 4, 32}) {
+      const std::int64_t own = std::min(most, ceil_div(problem.places, runs));
+      if (own == 0) continue;
+      const CudaScatterFoldsChoice choice{static_cast<int>(own), width, segments, together};
+      if (std::ranges::find(rated, choice, &Rated<CudaScatterFoldsChoice>::second) == rated.end())
+        rated.emplace_back(cost_of(problem, choice), choice);
     }
+  };
+  for (int width = 1; width <= warp; width *= 2) {
+    if (width > 1 && width >= 2 * problem.columns) break;
+    for (const int together : {1, warp / width})
+      for (int segments = threads / (width * together); segments >= 1; segments /= 2)
+        add(width, together, segments);
   }
   return best_first(std::move(rated), most_choices);
 }
@@ -181,11 +192,10 @@ CudaTemplate make_cuda_scatter_folds(const CudaScatterFoldsProblem& problem,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
       "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {}, WIDTH = {}, SEGMENTS = "
-      "{}, "
-      "RUNS = {}, STRIPS = {};\nconstexpr bool ONTO_X = {};\n{}{}{}",
+      "{}, TOGETHER = {}, RUNS = {}, STRIPS = {};\nconstexpr bool ONTO_X = {};\n{}{}{}",
       problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.width,
-      choice.segments, runs, strips, !problem.initial, types_text(problem), embedded::cuda_scatter_folds,
-      place_text(problem));
+      choice.segments, choice.together, runs, strips, !problem.initial, types_text(problem),
+      embedded::cuda_scatter_folds, place_text(problem));
   launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * strips);
   launch.shape.block[0] = threads;
   launch.shape.shared_bytes = static_cast<unsigned>(std::int64_t{choice.own} * choice.width *

@@ -29,6 +29,7 @@ struct CudaScatterFoldsChoice {
   int own = 0;       ///< places of a block
   int width = 1;     ///< columns of a block
   int segments = 1;  ///< copies of these, each for its part of the updates
+  int together = 1;  ///< updates of a column that a warp folds at once into a copy: 1, or 32 / width
   bool operator==(const CudaScatterFoldsChoice&) const = default;
 };
 /// Choices worth racing, the best guess first. Never empty.

@@ -9,7 +9,10 @@ namespace {
 
 Form form_of(const CudaScatterFoldsChoice& choice) {
   return {cuda_scatter_folds_form,
-          {{"own", choice.own}, {"width", choice.width}, {"segments", choice.segments}}};
+          {{"own", choice.own},
+           {"width", choice.width},
+           {"segments", choice.segments},
+           {"together", choice.together}}};
 }
 
 }  // namespace
@@ -20,7 +23,7 @@ const Space cuda_scatter_folds_space = {
 CudaTemplate cuda_scatter_folds_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
   return make_cuda_scatter_folds(require_problem(read_cuda_scatter_folds(kernel), cuda_scatter_folds_form),
-                                 {number("own"), number("width"), number("segments")});
+                                 {number("own"), number("width"), number("segments"), number("together")});
 }
 
 }  // namespace sylvite

@@ -35,7 +35,8 @@ TEST_P(GpuCudaScatterFolds, IsTheInterpreters) {
     const CudaTemplate made = make_cuda_scatter_folds(reading.problem, choice);
     const Tensor result = run_template(made, kernel, inputs, 2);
     EXPECT_LE(error_of(result, reference), is_exact ? 0 : 1e-5)
-        << choice.own << " places, " << choice.width << " columns, " << choice.segments << " copies";
+        << choice.own << " places, " << choice.width << " columns, " << choice.segments << " copies, "
+        << choice.together << " at once";
     EXPECT_EQ(error_of(run_template(made, kernel, inputs), result), 0) << "another result each time";
   }
 }

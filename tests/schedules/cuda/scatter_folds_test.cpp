@@ -39,7 +39,8 @@ TEST(CudaScatterFolds, Compiles) {
     for (const CudaScatterFoldsChoice& choice : choices) {
       const CudaTemplate made = make_cuda_scatter_folds(reading.problem, choice);
       EXPECT_LE(made.launch.shape.shared_bytes, 96U << 10);
-      EXPECT_LE(choice.width * choice.segments, 256);
+      EXPECT_LE(choice.width * choice.segments * choice.together, 256);
+      EXPECT_TRUE(choice.together == 1 || choice.width * choice.together == 32);
     }
     if (cuda::missing_nvrtc().empty())
       EXPECT_FALSE(cuda::compile_cuda(make_cuda_scatter_folds(reading.problem, choices[0]).source).empty());
