@@ -102,6 +102,8 @@ constexpr Pass<Options> table[] = {
      [](const Graph& graph, const Options& options) { return turn_norms(graph, options.tf32); },
      "softmax along another dim than the innermost, and norms over channels, are of rows, between transposes",
      has<Op::softmax, Op::log_softmax, Op::rsqrt, Op::sqrt>},
+    {"turn_gathers", fuses_innermost, plain<turn_gathers>,
+     "places that are read of all channels of a map alike are rows of channels", has<Op::gather_elements>},
     {"sink_transposes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return sink_transposes(graph, options.tf32); },
      "transposes that bring channels ahead of pixels move behind pointwise work, where they move nothing",

@@ -66,6 +66,10 @@ namespace sylvite {
 /// but for short columns of values, and so are norms over the channels of images. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph turn_norms(const Graph& graph, bool tf32);
 
+/// The same graph in which gathers of the same places of all channels of maps are of rows of channels, between two transposes, of
+/// which the one back comes behind pointwise work with numbers that all channels share.
+[[nodiscard]] Graph turn_gathers(const Graph& graph);
+
 /// The same graph in which pointwise work on images whose channels a transpose brought ahead of the pixels comes before
 /// that transpose, where all it reads is such an image, a convolution's result, a number per channel or one number. With
 /// channels_last such transposes move nothing beside convolutions. `tf32`: of f32 images, too.

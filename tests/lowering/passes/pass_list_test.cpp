@@ -310,6 +310,26 @@ Graph grouped_channels() {
   return graph;
 }
 
+/// Pixels that are read at given places between convolutions.
+Graph read_places() {
+  Graph graph;
+  graph.name = "read_places";
+  const auto number = [&](std::int64_t value) {
+    Tensor one(DType::i32, {});
+    one.set_int64(0, value);
+    return graph.add_constant(one);
+  };
+  const ValueId any = graph.add_input("places", make_type(DType::i32, {2, 1, 16}));
+  const ValueId places = graph.add(Op::minimum, {graph.add(Op::maximum, {any, number(0)}), number(15)});
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 4, 4})), 16, 3);
+  const ValueId all = graph.add(Op::broadcast_to, {places}, {{"shape", Dims{2, 16, 16}}});
+  const ValueId seen =
+      graph.add(Op::gather_elements, {reshape(graph, x, {2, 16, 16}), all}, {{"axis", std::int64_t{2}}});
+  const ValueId weighed = graph.add(Op::mul, {seen, graph.add_input("weights", f32({2, 1, 16}))});
+  graph.outputs = {conv(graph, reshape(graph, weighed, {2, 16, 4, 4}), 8, 1)};
+  return graph;
+}
+
 Graph pairs() {
   Graph graph;
   graph.name = "pairs";
@@ -336,8 +356,8 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   const std::vector<std::string_view> known(names.begin(), names.end());
   for (const Graph& graph :
        {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
-        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows(), pairs(),
-        members(), grouped_channels()}) {
+        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows(),
+        read_places(), pairs(), members(), grouped_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
