@@ -95,34 +95,45 @@ std::int64_t bytes_of_sum(const CudaScatterFoldsProblem& problem) {
   return problem.element == DType::i64 ? 8 : 4;
 }
 
-/// What the walk and the fold of copies should take, in cycles: a thread waits for its loads and for its turn, and all blocks of a
-/// processor share what it can load. Blocks take turns on the card's processors.
+/// Cycles that a thread walks updates: it waits for their loads, and where a warp folds some together, it looks for those that meet
+/// and waits for its turn.
+double walk_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsChoice& choice) {
+  constexpr double of_update = 110, of_lane = 5, of_turn = 40;
+  const auto steps =
+      static_cast<double>(ceil_div(problem.updates, std::int64_t{choice.segments} * choice.together));
+  if (choice.together == 1) return of_update * steps;
+  const double lanes = choice.together;  // of which some meet, if updates are spread evenly
+  const double turns = 1 + std::min(lanes - 1, lanes * lanes / (2 * static_cast<double>(problem.places)));
+  return (of_update + of_lane * lanes + of_turn * turns) * steps;
+}
+
+/// Bytes that a block moves. What lies between its columns is moved with them.
+double bytes_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsChoice& choice) {
+  const auto line = [&](DType dtype) {
+    const std::int64_t own = choice.width * static_cast<std::int64_t>(dtype_size(dtype));
+    return choice.width < problem.columns ? std::max<std::int64_t>(own, 32) : own;
+  };
+  const std::int64_t indices =
+      problem.indices_of_update != 0
+          ? problem.indices_of_update * static_cast<std::int64_t>(dtype_size(problem.index))
+          : line(problem.index);
+  const std::int64_t of_place = (problem.initial ? 1 : 2) * line(problem.element);
+  return static_cast<double>(problem.updates * (indices + line(problem.element)) + choice.own * of_place);
+}
+
+/// What the walk and the fold of copies should take, in cycles; all blocks of a processor share what it can load. Blocks take turns
+/// on the card's processors.
 double cost_of(const CudaScatterFoldsProblem& problem, const CudaScatterFoldsChoice& choice) {
-  constexpr double processors = 132, shared = 200 << 10, of_update = 110, of_turn = 40, bytes_of_cycle = 24,
-                   of_copy = 0.125;
+  constexpr double processors = 132, shared = 200 << 10, bytes_of_cycle = 24, of_copy = 0.125;
   const double copies = static_cast<double>(choice.own) * choice.width * choice.segments;
   const double together =
       std::clamp(std::floor(shared / (copies * static_cast<double>(bytes_of_sum(problem)))), 1., 8.);
   const auto blocks = static_cast<double>(problem.batches * ceil_div(problem.columns, choice.width) *
                                           ceil_div(problem.places, choice.own));
   const auto at_once = std::min(together, std::ceil(blocks / processors));
-  // What lies between the columns of a block is loaded with them.
-  const auto size = static_cast<std::int64_t>(dtype_size(problem.index));
-  const std::int64_t line = choice.width < problem.columns ? 32 : 0;
-  const std::int64_t loaded =
-      problem.indices_of_update != 0 ? problem.indices_of_update * size : std::max(choice.width * size, line);
-  const auto bytes = static_cast<double>(problem.updates * loaded);
-  const double together_in =
-      choice.together;  // lanes of which two meet in a place, if updates are spread evenly
-  const double turns = choice.together == 1
-                           ? 0
-                           : 1 + std::min(together_in - 1, together_in * together_in /
-                                                               (2. * static_cast<double>(problem.places)));
-  const auto steps =
-      static_cast<double>(ceil_div(problem.updates, std::int64_t{choice.segments} * choice.together));
-  const double waits = (of_update + of_turn * turns) * steps;
+  const double moves = at_once * bytes_of(problem, choice) / bytes_of_cycle;
   return std::ceil(blocks / (processors * together)) *
-         (std::max(waits, at_once * bytes / bytes_of_cycle) + of_copy * copies);
+         (std::max(walk_of(problem, choice), moves) + of_copy * copies);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ inline constexpr const char* scatter_fold_texts[] = {
     R"(graph g(%x: f32[40,33], %i: i64[8,40,1], %u: f32[8,40,33]) { %v: f32[40,33] = scatter_nd(%x, %i, %u) {reduction="max"} return %v })",
     R"(graph g(%x: f32[30], %i: i64[45,1], %u: f32[45]) { %v: f32[30] = scatter_nd(%x, %i, %u) {reduction="mul"} return %v })",
     R"(graph g(%x: f32[70000], %i: i64[60000], %u: f32[60000]) { %v: f32[70000] = scatter_elements(%x, %i, %u) {axis=0, reduction="add"} return %v })",
-    R"(graph g(%i: i64[3,700,24], %u: bf16[3,700,24]) { %n = constant bf16[] {0.0} %x: bf16[3,4096,24] = broadcast_to(%n) {shape=[3,4096,24]} %v: bf16[3,4096,24] = scatter_elements(%x, %i, %u) {axis=1, reduction="add"} return %v })",
+    R"(graph g(%i: i64[3,700,24], %u: f32[3,700,24]) { %n = constant f32[] {0.0} %x: f32[3,4096,24] = broadcast_to(%n) {shape=[3,4096,24]} %v: f32[3,4096,24] = scatter_elements(%x, %i, %u) {axis=1, reduction="add"} return %v })",
 };
 
 }  // namespace sylvite
