@@ -67,7 +67,7 @@ def channels_last(x):
     """Of a network's convolutions, or of an image."""
     if isinstance(x, torch.Tensor):
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
-    return x.to(memory_format=torch.channels_last) if not any(p.dim() == 5 for p in x.parameters()) else x
+    return x.to(memory_format=torch.channels_last) if not any(t.dim() == 5 for t in [*x.parameters(), *x.buffers()]) else x
 
 
 def finish(ours, ways, row, options):
