@@ -189,11 +189,20 @@ class Converter {
            type.is_known() && type.element_count() <= most;
   }
 
-  /// Is the node's result f32? What a loop reads and gives, whose body is converted by itself; positions and coordinates; sums that norms read; gates; the last folds, and pointwise work on what is
+  /// Does the node compare or convert f32 that is at hand so? Places rounded to 16 bits are other places.
+  [[nodiscard]] bool asks_about_wide(const Node& node) const {
+    if (!has_trait(node.op, OpTrait::pointwise) || is_f32(node.outputs[0])) return false;
+    const auto is_ready = [&](ValueId id) { return id == no_value || !is_f32(id) || is_wide(id); };
+    return std::ranges::all_of(node.inputs, is_ready) && std::ranges::any_of(node.inputs, [&](ValueId id) {
+             return id != no_value && wide_[id] != no_value && !source_.is_constant(id);
+           });
+  }
+
+  /// Is the node's result f32, or made of f32? What a loop reads and gives, whose body is converted by itself; positions and coordinates; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
-    if (node.op == Op::loop || counts_[id] || is_place_[id]) return true;
+    if (node.op == Op::loop || counts_[id] || is_place_[id] || asks_about_wide(node)) return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;
     if (multiplies_row_[id]) return is_row_[id] || is_wide(node.inputs[0]);

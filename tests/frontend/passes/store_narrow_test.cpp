@@ -400,5 +400,30 @@ TEST(StoreAs, FractionsOfPlacesAreExactAndSumsOfCoordinatesStayWide) {
     ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.004) << i;
 }
 
+/// 16 bits hold no odd number above 256: a place there would be its neighbour, and one outside might be inside.
+TEST(StoreAs, PlacesAreComparedAndBecomeIntegersAsTheyAre) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[4], %map: f32[512]) {
+    %k = constant f32[] {511.0}
+    %low = constant f32[] {0.0}
+    %last = constant f32[] {511.0}
+    %p: f32[4] = mul(%x, %k)
+    %f: f32[4] = floor(%p)
+    %c: f32[4] = minimum(%f, %last)
+    %i: i32[4] = cast(%c) {to="i32"}
+    %inside: bool[4] = less_equal(%f, %last)
+    %seen: f32[4] = gather(%map, %i) {axis=0}
+    %y: f32[4] = where(%inside, %seen, %low)
+    return %y
+  })");
+  const Graph narrow = store_narrow(graph, DType::bf16);
+  verify(narrow);
+  std::vector<double> map(512);
+  for (std::size_t i = 0; i < map.size(); ++i) map[i] = i % 2 == 0 ? 0 : 1;
+  const std::vector<Tensor> inputs = {reals({4}, {0.50390625, 1.0078125, 0.75, 0.99609375}),
+                                      reals({512}, map)};
+  const Tensor exact = interpret(graph, inputs)[0], stored = interpret(narrow, inputs)[0];
+  for (std::int64_t i = 0; i < exact.size(); ++i) EXPECT_EQ(stored.as_double(i), exact.as_double(i)) << i;
+}
+
 }  // namespace
 }  // namespace sylvite
