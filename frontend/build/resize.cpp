@@ -136,7 +136,7 @@ Tensor tap_table(const ResizeRule& rule, const ResizeAxis& axis, const TapTable&
 using MakeTable = std::function<Tensor(const ResizeRule&, const ResizeAxis&)>;
 
 std::int64_t scaled(std::int64_t extent, double scale) {
-  return static_cast<std::int64_t>(std::floor(static_cast<double>(extent) * scale));
+  return static_cast<std::int64_t>(scaled_extent(extent, scale));
 }
 
 /// What is no work is none at other sizes either, and an infinity times a weight of zero is NaN.
@@ -279,6 +279,12 @@ Sym with_outside(Sym y, int axis, const ResizeRule& rule, const ResizeAxis& size
 }
 
 }  // namespace
+
+double scaled_extent(std::int64_t extent, double scale) {
+  const double product = static_cast<double>(extent) * scale;
+  const bool is_f32 = static_cast<double>(static_cast<float>(scale)) == scale;
+  return std::floor(is_f32 ? static_cast<double>(static_cast<float>(product)) : product);
+}
 
 Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size) {
   if (size.from == 0 && size.to == 0) return x;  // as many boxes as a detector finds

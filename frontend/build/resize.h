@@ -21,6 +21,10 @@ struct ResizeAxis {
   bool has_own_scale = false;  ///< a number of the model, from which `to` follows at all sizes
 };
 
+/// The extent that a scale makes: a product in f32 where the scale is a number of f32, as ONNX infers shapes, so that 240 by
+/// 0.7 are 168. What it makes of a product out of range is out of range, too.
+[[nodiscard]] double scaled_extent(std::int64_t extent, double scale);
+
 /// A weighted sum, or a gather for nearest neighbours; nothing where nothing changes. Throws UnsupportedError for tables
 /// that are too large, ModelError for unknown words.
 [[nodiscard]] Sym resize_axis(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size);

@@ -42,7 +42,7 @@ void apply_scales(const std::vector<double>& scales, bool are_own, const std::ve
     throw ModelError("{} scales are given for {} axes", scales.size(), axes.size());
   for (std::size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis& axis = all[static_cast<std::size_t>(axes[i])];
-    const double to = std::floor(static_cast<double>(axis.from) * scales[i]);
+    const double to = scaled_extent(axis.from, scales[i]);
     if (!(scales[i] > 0) || !(to < 1e12)) throw ModelError("scale {} is out of range", scales[i]);
     axis.scale = scales[i];
     axis.to = static_cast<std::int64_t>(to);

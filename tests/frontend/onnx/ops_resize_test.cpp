@@ -51,6 +51,18 @@ TEST(OnnxResize, WhatIsInterpolatedOfIntegersIsCut) {
   EXPECT_EQ(y.to_int64s(), (std::vector<std::int64_t>{-3, -2, 0, 0, -2, -1, 0, 0, 0, 0, 1, 2, 0, 0, 2, 3}));
 }
 
+/// As ONNX infers shapes: 240 by the f32 next to 0.7 are 168, though their product is below it.
+TEST(OnnxResize, ExtentsAreProductsInF32) {
+  onnx::ModelProto model = empty_model(19);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {240, 10});
+  add_floats(graph, "scales", {2}, {0.7F, 1.5F});
+  add_node(graph, "Resize", {"x", "", "scales"}, {"y"});
+  add_output(graph, "y");
+  const Graph graph_of = import_onnx_bytes(model.SerializeAsString(), "", {});
+  EXPECT_EQ(graph_of.type(graph_of.outputs[0]).dims(), (Dims{168, 15}));
+}
+
 TEST(OnnxResize, OfNoImagesThereAreNone) {
   for (const char* mode : {"nearest", "linear", "cubic"}) {
     const Tensor none(DType::f32, {0, 1, 1, 4});
