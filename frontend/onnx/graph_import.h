@@ -53,7 +53,7 @@ struct DeferredNode {
   const onnx::NodeProto* node;
   std::string reason;
   bool is_first = false;  ///< what it reads is known: it waits for what it is itself
-  std::string size = {};  ///< the few integers that it waits for, if it does; see NeedsValueError
+  std::string size = {};  ///< the few elements that it waits for, if it does; see NeedsValueError
 };
 
 /// A value that the host part takes from the graph: outputs of it, or what was known while importing.

@@ -86,12 +86,14 @@ Tensor ImportContext::constant(int i) {
   const Sym given = input(i);
   const std::optional<Tensor> value = builder().known(given);
   if (!value) {
+    // The first input is data, unless it is sizes; the others say what is done with it.
+    const bool is_number = i > 0 && is_few(given.dims()) && given.dtype() != DType::boolean;
     throw NeedsValueError(
         fmt::format("input {} ('{}') must be known when the model is imported; bind the model input it comes "
                     "from to a constant",
                     i, node_.input(i)),
         fmt::format("the result's shape depends on the values of '{}'", node_.input(i)),
-        may_be_sizes(given.dtype(), given.dims()) ? node_.input(i) : "");
+        is_number || may_be_sizes(given.dtype(), given.dims()) ? node_.input(i) : "");
   }
   return *value;
 }

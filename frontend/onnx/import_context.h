@@ -29,7 +29,7 @@ class NeedsValueError : public UnsupportedError {
   NeedsValueError(const std::string& message, std::string reason, std::string size = "")
       : UnsupportedError(message), reason_(std::move(reason)), size_(std::move(size)) {}
   [[nodiscard]] const std::string& reason() const { return reason_; }
-  /// The name of the value, where it is a few integers, as sizes are; else "".
+  /// The name of the value, where it has few elements, as sizes have; else "".
   [[nodiscard]] const std::string& size() const { return size_; }
 
  private:

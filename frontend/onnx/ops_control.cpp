@@ -16,12 +16,12 @@ namespace {
 
 constexpr const char* condition_reason = "which nodes run depends on a condition that is computed";
 
-[[noreturn]] void wait_for_condition(const std::string& what) {
+[[noreturn]] void wait_for_condition(const std::string& what, const std::string& name = "") {
   throw NeedsValueError(
       fmt::format(
           "{} must be known when the model is imported: bind the model input it comes from to a constant",
           what),
-      condition_reason);
+      condition_reason, name);
 }
 
 bool known_condition(Sym condition) {
@@ -76,7 +76,8 @@ void select_results(ImportContext& c, Sym condition, const std::vector<OnnxBindi
     const bool are_tensors = taken[i].is_tensor() && other[i].is_tensor();
     if (!are_tensors || c.symbol(taken[i]).dtype() != c.symbol(other[i]).dtype() ||
         c.symbol(taken[i]).dims() != c.symbol(other[i]).dims()) {
-      wait_for_condition(fmt::format("the branches give output {} different types; input 0", i));
+      wait_for_condition(fmt::format("the branches give output {} different types; input 0", i),
+                         c.input_name(0));
     }
     c.output(static_cast<int>(i), where(condition, c.symbol(taken[i]), c.symbol(other[i])));
   }

@@ -17,7 +17,12 @@ namespace {
 
 constexpr std::int64_t most_sizes = 16;         // elements of a value that are sizes
 constexpr std::int64_t largest_size = 1 << 17;  // as size_convention has it for lengths
-constexpr std::size_t most_rows = 32;           // runs that make a tail anew
+constexpr std::int64_t none_of_sizes = largest_size + 1;
+constexpr std::size_t most_rows = 32;  // runs that make a tail anew
+
+bool is_small(std::int64_t element) {
+  return element >= -largest_size && element <= largest_size;
+}
 
 std::string symbol_name(int symbol) {
   return fmt::format("length{}", symbol);
@@ -42,45 +47,79 @@ onnx::NodeProto& add_node(onnx::GraphProto& graph, const char* op, const std::st
   return node;
 }
 
-/// The elements of `value`, read off the shape of an input that has them as extents, and one extent of 0.
-void read_sizes_off_shape(onnx::GraphProto& graph, const TailValue& value) {
+void add_integers(onnx::GraphProto& graph, const std::string& name, const Dims& dims,
+                  const std::vector<std::int64_t>& elements) {
+  onnx::AttributeProto& value = *add_node(graph, "Constant", name).add_attribute();
+  value.set_name("value");
+  value.set_type(onnx::AttributeProto::TENSOR);
+  value.mutable_t()->set_data_type(onnx::TensorProto::INT64);
+  for (const std::int64_t extent : dims) value.mutable_t()->add_dims(extent);
+  for (const std::int64_t element : elements) value.mutable_t()->add_int64_data(element);
+}
+
+/// A node of two operands; its output.
+std::string add_binary(onnx::GraphProto& graph, const char* op, const std::string& left,
+                       const std::string& right, const std::string& output) {
+  onnx::NodeProto& node = add_node(graph, op, output);
+  node.add_input(left);
+  node.add_input(right);
+  return output;
+}
+
+/// The elements of `value`, read off the shape of an input that has their codes as extents, and one extent of 0.
+void read_sizes_off_shape(onnx::GraphProto& graph, const TailValue& value, std::span<const SizeCode> codes) {
   const std::string carrier = sizes_name(value.name);
+  const Dims& dims = value.value.dims();
+  std::vector<std::int64_t> places;
+  std::vector<std::int64_t> factors;
+  std::vector<std::int64_t> shifts;
+  for (const SizeCode& code : codes) {
+    places.push_back(static_cast<std::int64_t>(places.size()));
+    factors.push_back(code.factor);
+    shifts.push_back(code.shift);
+  }
   add_node(graph, "Shape", carrier + "/shape").add_input(carrier);
-  onnx::AttributeProto& places = *add_node(graph, "Constant", carrier + "/places").add_attribute();
-  places.set_name("value");
-  places.set_type(onnx::AttributeProto::TENSOR);
-  places.mutable_t()->set_data_type(onnx::TensorProto::INT64);
-  for (const std::int64_t extent : value.value.dims()) places.mutable_t()->add_dims(extent);
-  for (std::int64_t i = 0; i < value.value.size(); ++i) places.mutable_t()->add_int64_data(i);
-  onnx::NodeProto& gather = add_node(graph, "Gather", carrier + "/elements");
-  gather.add_input(carrier + "/shape");
-  gather.add_input(carrier + "/places");
+  add_integers(graph, carrier + "/places", dims, places);
+  std::string elements =
+      add_binary(graph, "Gather", carrier + "/shape", carrier + "/places", carrier + "/extents");
+  if (std::ranges::count(factors, 1) < std::ssize(factors)) {
+    add_integers(graph, carrier + "/factors", dims, factors);
+    elements = add_binary(graph, "Mul", elements, carrier + "/factors", carrier + "/products");
+  }
+  if (std::ranges::count(shifts, 0) < std::ssize(shifts)) {
+    add_integers(graph, carrier + "/shifts", dims, shifts);
+    elements = add_binary(graph, "Add", elements, carrier + "/shifts", carrier + "/sums");
+  }
   onnx::NodeProto& cast = add_node(graph, "Cast", value.name);
-  cast.add_input(carrier + "/elements");
+  cast.add_input(elements);
   onnx::AttributeProto& to = *cast.add_attribute();
   to.set_name("to");
   to.set_type(onnx::AttributeProto::INT);
   to.set_i(onnx_of_dtype(value.value.dtype()));
 }
 
-Tensor carrier_of(const Tensor& value) {
+Tensor carrier_of(const Tensor& value, std::span<const SizeCode> codes) {
   Dims dims;
-  for (std::int64_t i = 0; i < value.size(); ++i) dims.push_back(value.as_int64(i));
+  for (std::int64_t i = 0; i < value.size(); ++i)
+    dims.push_back(codes[static_cast<std::size_t>(i)].extent(value.as_int64(i)));
   dims.push_back(0);
   return {DType::u8, dims};
 }
 
 }  // namespace
 
-bool may_be_sizes(DType dtype, const Dims& dims) {
-  return (dtype == DType::i64 || dtype == DType::i32) && dims.size() <= 1 &&
-         (dims.empty() || dims[0] <= most_sizes);
+bool is_few(const Dims& dims) {
+  return dims.size() <= 1 && (dims.empty() || dims[0] <= most_sizes);
 }
 
-bool are_sizes(const Tensor& value, std::int64_t least) {
+bool may_be_sizes(DType dtype, const Dims& dims) {
+  return (dtype == DType::i64 || dtype == DType::i32) && is_few(dims);
+}
+
+bool are_sizes(const Tensor& value) {
   if (!may_be_sizes(value.dtype(), value.dims())) return false;
   for (std::int64_t i = 0; i < value.size(); ++i)
-    if (value.as_int64(i) < least || value.as_int64(i) > largest_size) return false;
+    if (!is_small(value.as_int64(i))) return false;
   return true;
 }
 
@@ -106,7 +145,7 @@ std::optional<TailCall> Tail::call(const std::vector<TailValue>& values) {
   TailCall call{made_, {}};
   for (std::size_t i = 0; i < values.size(); ++i) {
     if (forms_[i] == Form::input) call.inputs.emplace_back(values[i].value);
-    if (forms_[i] == Form::sizes) call.inputs.emplace_back(carrier_of(values[i].value));
+    if (forms_[i] == Form::sizes) call.inputs.emplace_back(carrier_of(values[i].value, codes_of(slots_[i])));
   }
   return call;
 }
@@ -139,7 +178,7 @@ bool Tail::is_alike(const std::vector<TailValue>& values) const {
 }
 
 /// Of another run the elements of what is computed are not known: they are taken for those of this one. Elements of a value of
-/// another length than at first are -1, which is no size.
+/// another length than at first are no sizes.
 std::vector<std::int64_t> Tail::row_of(const std::vector<TailValue>& values, bool is_other) const {
   std::vector<std::int64_t> row;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -148,7 +187,7 @@ std::vector<std::int64_t> Tail::row_of(const std::vector<TailValue>& values, boo
       shape.dims = values[i].other->dims;
       if (!values[i].other->elements.empty()) shape.elements = values[i].other->elements;
     }
-    if (shape.elements.size() != slots_[i].elements) shape.elements.assign(slots_[i].elements, -1);
+    if (shape.elements.size() != slots_[i].elements) shape.elements.assign(slots_[i].elements, none_of_sizes);
     row.insert(row.end(), shape.dims.begin(), shape.dims.end());
     row.insert(row.end(), shape.elements.begin(), shape.elements.end());
   }
@@ -166,10 +205,11 @@ bool Tail::fits(const std::vector<TailValue>& values, const std::vector<std::int
     const std::size_t end =
         slots_[i].first + slots_[i].rank + (forms_[i] == Form::sizes ? slots_[i].elements : 0);
     for (std::size_t slot = slots_[i].first; slot < end; ++slot) {
+      const std::int64_t extent = codes_[slot].extent(row[slot]);
       const bool is_same = symbols_[slot] < 0
                                ? row[slot] == rows_.back()[slot]
-                               : row[slot] > 0 && row[slot] <= largest_size &&
-                                     sizes.try_emplace(symbols_[slot], row[slot]).first->second == row[slot];
+                               : extent > 0 && extent <= largest_size &&
+                                     sizes.try_emplace(symbols_[slot], extent).first->second == extent;
       if (!is_same) return false;
     }
   }
@@ -180,11 +220,28 @@ bool Tail::is_open(std::size_t slot) const {
   return std::ranges::any_of(rows_, [&](const auto& row) { return row[slot] != rows_[0][slot]; });
 }
 
+std::optional<SizeCode> Tail::code_of(std::size_t slot) const {
+  std::int64_t least = rows_[0][slot];
+  std::int64_t most = least;
+  for (const std::vector<std::int64_t>& row : rows_) {
+    least = std::min(least, row[slot]);
+    most = std::max(most, row[slot]);
+  }
+  if (!is_small(least) || !is_small(most)) return std::nullopt;
+  const bool is_fixed = least == most;
+  if (least >= (is_fixed ? 0 : 1)) return SizeCode{1, 0};
+  if (least == 0) return SizeCode{1, -1};
+  return most < 0 ? std::optional<SizeCode>({-1, 0}) : std::nullopt;
+}
+
+std::span<const SizeCode> Tail::codes_of(const Slots& slots) const {
+  return std::span(codes_).subspan(slots.first + slots.rank, slots.elements);
+}
+
 bool Tail::are_size_slots(const Slots& slots) const {
   const std::size_t begin = slots.first + slots.rank;
   for (std::size_t slot = begin; slot < begin + slots.elements; ++slot)
-    for (const std::vector<std::int64_t>& row : rows_)
-      if (row[slot] < (is_open(slot) ? 1 : 0) || row[slot] > largest_size) return false;
+    if (!code_of(slot)) return false;
   return slots.elements > 0;
 }
 
@@ -192,7 +249,7 @@ void Tail::choose_forms() {
   forms_.clear();
   for (std::size_t i = 0; i < first_.size(); ++i) {
     const bool wants_sizes = first_[i].is_known || sizes_wanted_.contains(first_[i].name);
-    if (first_[i].is_known && !varies_[i])
+    if (first_[i].is_number || (first_[i].is_known && !varies_[i]))
       forms_.push_back(Form::constant);
     else
       forms_.push_back(wants_sizes && are_size_slots(slots_[i]) ? Form::sizes : Form::input);
@@ -203,15 +260,17 @@ void Tail::choose_forms() {
 void Tail::choose_symbols() {
   std::map<std::vector<std::int64_t>, int> known;
   symbols_.assign(rows_[0].size(), -1);
+  codes_.assign(rows_[0].size(), {});
   for (std::size_t i = 0; i < first_.size(); ++i) {
     const std::size_t end = slots_[i].first + slots_[i].rank + slots_[i].elements;
     for (std::size_t slot = slots_[i].first; slot < end; ++slot) {
-      const bool counts =
-          slot < slots_[i].first + slots_[i].rank ? forms_[i] == Form::input : forms_[i] == Form::sizes;
-      if (!counts || !is_open(slot)) continue;
+      const bool is_element = slot >= slots_[i].first + slots_[i].rank;
+      if (forms_[i] != (is_element ? Form::sizes : Form::input)) continue;
+      if (is_element) codes_[slot] = code_of(slot).value();
+      if (!is_open(slot)) continue;
       std::vector<std::int64_t> column;
       column.reserve(rows_.size());
-      for (const std::vector<std::int64_t>& row : rows_) column.push_back(row[slot]);
+      for (const std::vector<std::int64_t>& row : rows_) column.push_back(codes_[slot].extent(row[slot]));
       symbols_[slot] = known.try_emplace(column, static_cast<int>(known.size())).first->second;
     }
   }
@@ -241,7 +300,7 @@ void Tail::write_value(const TailValue& value, std::size_t i, onnx::GraphProto& 
   const std::size_t begin = slots_[i].first + (is_sizes ? slots_[i].rank : 0);
   const std::size_t count = is_sizes ? slots_[i].elements : slots_[i].rank;
   for (std::size_t slot = begin; slot < begin + count; ++slot) {
-    const std::int64_t size = rows_.back()[slot];
+    const std::int64_t size = codes_[slot].extent(rows_.back()[slot]);
     const int symbol = forms_[i] == Form::constant ? -1 : symbols_[slot];
     if (symbol < 0) {
       shape.add_dim()->set_dim_value(size);
@@ -251,7 +310,7 @@ void Tail::write_value(const TailValue& value, std::size_t i, onnx::GraphProto& 
     options.dims[symbol_name(symbol)] = SizeRange(1, SizeRange::open, {size});
   }
   if (is_sizes) shape.add_dim()->set_dim_value(0);
-  if (is_sizes) read_sizes_off_shape(graph, value);
+  if (is_sizes) read_sizes_off_shape(graph, value, codes_of(slots_[i]));
   if (forms_[i] == Form::constant) options.bound_inputs[value.name] = value.value;
 }
 
@@ -303,6 +362,15 @@ std::set<std::string> Tail::sizes_missing(const ParsedModel& model) const {
     left.insert(left.end(), producer->second->input().begin(), producer->second->input().end());
   }
   return missing;
+}
+
+bool TailStore::is_met_again(const std::string& name, const Tensor& value) {
+  constexpr std::size_t most = 8;
+  const std::scoped_lock lock(mutex_);
+  std::vector<Tensor>& met = numbers_[name];
+  if (std::ranges::any_of(met, [&](const Tensor& each) { return same_bytes(each, value); })) return true;
+  if (met.size() < most) met.push_back(value);
+  return false;
 }
 
 }  // namespace sylvite

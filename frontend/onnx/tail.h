@@ -5,8 +5,10 @@
 //   NonZero -> Gather(x) -> MatMul -> Relu        NonZero runs on the host; the tail is Gather -> MatMul -> Relu, with a
 //                                                 size for how many there are
 //
-// A tail is made of a run. Sizes that differ from run to run are open, those that were equal in all runs are one size, and the rest
-// are numbers; a run that does not fit makes the tail anew. Where it has steps on the host of its own, it has a tail, too.
+// A tail is made of a run. Few integers that a step waits for, as shapes, pads and ends of slices, are sizes, too; other numbers,
+// as scales and conditions, are constants of a tail that is made for them once a second run has them. Sizes that differ from run
+// to run are open, those that were equal in all runs are one size, and the rest are numbers; a run that does not fit makes the
+// tail anew. Where it has steps on the host of its own, it has a tail, too.
 
 #include <algorithm>
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -26,10 +29,20 @@
 
 namespace sylvite {
 
+/// Has such a value few elements?
+[[nodiscard]] bool is_few(const Dims& dims);
 /// May the elements of such a value be sizes: a few integers?
 [[nodiscard]] bool may_be_sizes(DType dtype, const Dims& dims);
-/// Those of one that may: none is too large, or less than `least`.
-[[nodiscard]] bool are_sizes(const Tensor& value, std::int64_t least = 1);
+/// Those of one that may: none is too large.
+[[nodiscard]] bool are_sizes(const Tensor& value);
+
+/// How an element that is a size stands as an extent, which is one at least: zero as 1, and those below zero without their sign.
+struct SizeCode {
+  std::int64_t factor = 1;  ///< or -1
+  std::int64_t shift = 0;
+
+  [[nodiscard]] std::int64_t extent(std::int64_t element) const { return (element - shift) * factor; }
+};
 
 /// The shape of a value, and its elements where they may be sizes.
 struct TailShape {
@@ -45,6 +58,7 @@ struct TailValue {
   std::string name;
   Tensor value;                         ///< in this run
   bool is_known = false;                ///< before the run: a weight, or made of sizes
+  bool is_number = false;               ///< the tail is one for this value alone
   std::optional<TailShape> other = {};  ///< as it may be in another run
 };
 
@@ -86,6 +100,9 @@ class Tail {
   void choose_forms();
   void choose_symbols();
   [[nodiscard]] bool is_open(std::size_t slot) const;
+  /// Of an element; nothing where it was above zero and below, or no size.
+  [[nodiscard]] std::optional<SizeCode> code_of(std::size_t slot) const;
+  [[nodiscard]] std::span<const SizeCode> codes_of(const Slots& slots) const;
   [[nodiscard]] bool are_size_slots(const Slots& slots) const;
   [[nodiscard]] ParsedModel written(const std::vector<TailValue>& values) const;
   void write_value(const TailValue& value, std::size_t i, onnx::GraphProto& graph,
@@ -102,26 +119,35 @@ class Tail {
   std::vector<bool> varies_;            ///< the bytes of known values
   std::set<std::string> sizes_wanted_;  ///< values whose elements are sizes
   std::vector<Form> forms_;
-  std::vector<int> symbols_;  ///< of each slot; -1: a number
+  std::vector<int> symbols_;     ///< of each slot; -1: a number
+  std::vector<SizeCode> codes_;  ///< of each slot
   std::shared_ptr<const ParsedModel> made_;
   bool is_given_up_ = false;
 };
 
-/// The tails of one model: for each set of nodes that is left for them, and of values without elements, whose tail is another
-/// one. Thread safe.
+/// The tails of one model: for each set of nodes that is left for them, of values without elements, whose tail is another
+/// one, and of numbers. Thread safe.
 class TailStore {
  public:
   /// `use` has the tail for itself. Nothing where there are too many.
   template <typename Use>
   auto with(const ParsedModel& model, const std::vector<const onnx::NodeProto*>& nodes,
             const std::vector<std::string>& outputs, const std::vector<TailValue>& values, const Use& use) {
-    Key key = {nodes, {}};
-    for (const TailValue& value : values) key.second.push_back(value.value.size() == 0);
+    Key key = {nodes, {}, {}};
+    for (const TailValue& value : values) {
+      key.is_empty.push_back(value.value.size() == 0);
+      if (value.is_number)
+        key.numbers.append(static_cast<const char*>(value.value.data()),
+                           static_cast<std::size_t>(value.value.byte_size()));
+    }
     const std::scoped_lock lock(mutex_);
     constexpr std::size_t most = 64;
     if (tails_.size() >= most && !tails_.contains(key)) return std::invoke_result_t<Use, Tail&>();
     return use(tails_.try_emplace(std::move(key), model, nodes, outputs).first->second);
   }
+
+  /// Did a run have this value, which steps wait for and which is no sizes? False for all but a few values of the name.
+  [[nodiscard]] bool is_met_again(const std::string& name, const Tensor& value);
 
   /// How long steps on the host took, done one by one: in the longest run, or a tenth of all runs together, since short ones that
   /// come again and again are worth a tail, too.
@@ -133,12 +159,18 @@ class TailStore {
   }
 
  private:
-  using Key = std::pair<std::vector<const onnx::NodeProto*>, std::vector<bool>>;
+  struct Key {
+    std::vector<const onnx::NodeProto*> nodes;
+    std::vector<bool> is_empty;
+    std::string numbers;  ///< their bytes
+    auto operator<=>(const Key&) const = default;
+  };
 
   std::atomic<double> step_seconds_ = 0;
   std::atomic<double> all_seconds_ = 0;
   std::mutex mutex_;
   std::map<Key, Tail> tails_;
+  std::map<std::string, std::vector<Tensor>> numbers_;  ///< by name
 };
 
 }  // namespace sylvite

@@ -68,40 +68,51 @@ std::vector<bool> TailSteps::steps_of_strings(const Values& values) const {
   return result;
 }
 
-/// Which steps are left for the tail: all but those of strings, and those that read what is known and wait for more than sizes.
+/// All but those of strings, and those that read what is known and wait for more than sizes, or numbers that a run before had.
 /// Of many sizes, the pieces that have them are made now, up to their concat, which has one.
-std::vector<bool> TailSteps::steps_left(const Values& values) const {
+TailSteps::Left TailSteps::steps_left(const Values& values) const {
   constexpr std::size_t most_sizes = 4;
-  const auto waits_for_sizes = [&](const DeferredNode& node, std::int64_t least) {
+  const auto awaited = [&](const DeferredNode& node) -> const Tensor* {
     const auto size = values.find(node.size);
-    return node.is_first && size != values.end() && size->second->is_tensor() &&
-           are_sizes(size->second->tensor(), least);
+    return node.is_first && size != values.end() && size->second->is_tensor() ? &size->second->tensor()
+                                                                              : nullptr;
+  };
+  const auto waits_for_sizes = [&](const DeferredNode& node) {
+    const Tensor* size = awaited(node);
+    return size != nullptr && are_sizes(*size);
+  };
+  Left result;
+  const auto waits_for_number = [&](const DeferredNode& node) {
+    const Tensor* number = awaited(node);
+    if (number == nullptr || are_sizes(*number)) return false;
+    if (!result.numbers.contains(node.size) && !model_.tails->is_met_again(node.size, *number)) return false;
+    result.numbers.insert(node.size);
+    return true;
   };
   std::set<std::string> sizes;
   for (const DeferredNode& node : nodes_)
-    if (waits_for_sizes(node, 0)) sizes.insert(node.size);
+    if (waits_for_sizes(node)) sizes.insert(node.size);
   std::set<std::string> left;
   std::set<std::string> pieces;
   const std::vector<bool> is_of_strings = steps_of_strings(values);
-  std::vector<bool> is_left;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const DeferredNode& node = nodes_[i];
     const auto& results = node.node->output();
     const bool waits = std::ranges::any_of(reads_[i], [&](const auto& name) { return left.contains(name); });
     const bool is_piece =
-        sizes.size() > most_sizes && (waits_for_sizes(node, 0) || (!waits && joins(node, reads_[i], pieces)));
-    const bool is_later = (!node.is_first && !is_of_strings[i]) || waits_for_sizes(node, 1);
-    is_left.push_back(!is_piece && (waits || is_later));
-    if (is_left.back())
+        sizes.size() > most_sizes && (waits_for_sizes(node) || (!waits && joins(node, reads_[i], pieces)));
+    const bool is_later =
+        (!node.is_first && !is_of_strings[i]) || waits_for_sizes(node) || waits_for_number(node);
+    result.steps.push_back(!is_piece && (waits || is_later));
+    if (result.steps.back())
       left.insert(results.begin(), results.end());
     else if (is_piece && node.node->op_type() != "Concat")
       pieces.insert(results.begin(), results.end());
   }
-  return is_left;
+  return result;
 }
 
-TailSteps::Split& TailSteps::split(const Values& values) const {
-  const std::vector<bool> is_left = steps_left(values);
+TailSteps::Split& TailSteps::split(const std::vector<bool>& is_left, const Values& values) const {
   const auto [found, is_new] = splits_.try_emplace(is_left);
   Split& result = found->second;
   if (!is_new) return result;
@@ -195,13 +206,16 @@ void TailSteps::complete(Split& split, const Values& values, const OnnxGraphImpo
 }
 
 /// What the tail is given; nothing where it is not of tensors.
-std::optional<std::vector<TailValue>> TailSteps::read(const Split& split, const Values& values) const {
+std::optional<std::vector<TailValue>> TailSteps::read(const Split& split,
+                                                      const std::set<std::string>& numbers,
+                                                      const Values& values) const {
   std::vector<TailValue> reads = split.reads;
   for (TailValue& read : reads) {
     const auto value = values.find(read.name);
     if (value == values.end()) continue;  // a weight
     if (!value->second->is_tensor()) return std::nullopt;
     read.value = value->second->tensor();
+    read.is_number = numbers.contains(read.name);
   }
   return reads;
 }
@@ -229,14 +243,15 @@ std::optional<std::vector<HostValue>> TailSteps::run(const NamedValues& given, c
   const std::scoped_lock lock(mutex_);
   Values values;
   for (const auto& [name, value] : given) values[name] = &value;
-  Split& split = this->split(values);
+  const Left left = steps_left(values);
+  Split& split = this->split(left.steps, values);
   if (split.outputs.empty()) return std::nullopt;
   OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running, model_.initializers);
   const TripRunner trips = {model_, run_tail, known_};
   const std::vector<HostValue> made = importer.run_nodes(split.now, given, split.made, evaluation, &trips);
   for (std::size_t i = 0; i < made.size(); ++i) values[split.made[i]] = &made[i];
   if (!split.is_complete) complete(split, values, importer);
-  const std::optional<std::vector<TailValue>> reads = read(split, values);
+  const std::optional<std::vector<TailValue>> reads = read(split, left.numbers, values);
   if (!reads) return std::nullopt;
   return model_.tails->with(model_, split.rest, split.outputs, *reads, [&](Tail& tail) {
     try {

@@ -46,12 +46,19 @@ class TailSteps {
 
   /// Per node: does it read strings that are given, or made of such?
   [[nodiscard]] std::vector<bool> steps_of_strings(const Values& values) const;
-  [[nodiscard]] std::vector<bool> steps_left(const Values& values) const;
-  [[nodiscard]] Split& split(const Values& values) const;
+  /// Which steps are left for the tail, and the numbers that make it.
+  struct Left {
+    std::vector<bool> steps;
+    std::set<std::string> numbers;
+  };
+  [[nodiscard]] Left steps_left(const Values& values) const;
+  [[nodiscard]] Split& split(const std::vector<bool>& is_left, const Values& values) const;
   void find_interfaces(Split& split, const Values& values) const;
   [[nodiscard]] std::map<std::string, TailShape> other_shapes() const;
   void complete(Split& split, const Values& values, const OnnxGraphImporter& importer) const;
-  [[nodiscard]] std::optional<std::vector<TailValue>> read(const Split& split, const Values& values) const;
+  [[nodiscard]] std::optional<std::vector<TailValue>> read(const Split& split,
+                                                           const std::set<std::string>& numbers,
+                                                           const Values& values) const;
   [[nodiscard]] std::optional<std::vector<HostValue>> run_tail(Tail& tail, const Split& split,
                                                                const std::vector<TailValue>& reads,
                                                                Values& values,

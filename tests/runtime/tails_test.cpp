@@ -112,6 +112,40 @@ TEST(Tails, AModelWaitsForThem) {
   for (std::size_t i = 0; i < expected.size(); ++i) expect_near(actual.at(i), expected[i]);
 }
 
+/// y: x among zeros and cut again, by integers that are given: zero, below zero and above.
+TEST(Tails, AreRightAtElementsOfAnySign) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {6, 7});
+  add_input(graph, "pads", {4}, onnx::TensorProto::INT64);
+  add_input(graph, "ends", {2}, onnx::TensorProto::INT64);
+  add_output(graph, "y");
+  add_integers(graph, "starts", {0, 1});
+  add_node(graph, "Pad", {"x", "pads"}, {"padded"});
+  add_node(graph, "Slice", {"padded", "starts", "ends"}, {"part"});
+  add_node(graph, "Softmax", {"part"}, {"y"});
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["compile.first_answer"] = "best";
+  const auto setup = make_setup(options);
+  const ImportedModel imported = import_at(parse_model_proto(model, {""}, {}, 0), {});
+  Tails tails(setup);
+  const TailRunner runner = {[&](const auto& tail, const auto& inputs) { return tails.run(tail, inputs); }};
+  const Tensor x = sample_tensor(DType::f32, {6, 7}, 1);
+  const std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>> runs[] = {
+      {{1, 2, 1, 3}, {5, 6}},   {{0, 2, 0, 3}, {4, 7}},   {{1, 0, 5, 0}, {-1, -2}},
+      {{2, 0, 0, 0}, {-3, -1}}, {{0, 0, 0, 0}, {-2, -3}}, {{9, 3, 4, 0}, {13, 8}}};
+  for (const auto& [pads, ends] : runs) {
+    const std::vector<HostValue> given = {x, Tensor::vector_i64(pads), Tensor::vector_i64(ends)};
+    const std::vector<HostValue> actual = run_model_values(
+        imported.host.get(), given, [&](const auto& each) { return interpret(imported.graph, each); }, 1,
+        runner);
+    const Tensor expected = interpret(imported, given).at(0).tensor();
+    ASSERT_EQ(actual.at(0).tensor().dims(), expected.dims());
+    expect_near(actual.at(0).tensor(), expected);
+  }
+}
+
 TEST(Tails, BodiesOfLoopsAreCompiledOnce) {
   const TemporaryFolder folder;
   CompileOptions options = test_options(folder.path());

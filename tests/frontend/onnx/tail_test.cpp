@@ -116,7 +116,75 @@ TEST(Tail, ElementsThatAreSizesAreOpen) {
   EXPECT_LE(models_for(counted_rows(), {{1, 2, 4}, {1, 7, 0}, {0, 3, 1}, {9, 0, 0}, {1, 0, 0}}), 2U);
 }
 
-TEST(Tail, ASizeOfZeroIsDoneOnTheHost) {
+/// x as integers.
+void add_whole(onnx::GraphProto& graph) {
+  add_node(graph, "Cast", {"x"}, {"whole"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "to", onnx::TensorProto::INT64);
+}
+
+TEST(Tail, ElementsOfZeroAreOpenAsOthersAre) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {4});
+  add_output(graph, "y");
+  add_floats(graph, "image", {2, 3}, {1, 2, 3, 4, 5, 6});
+  add_whole(graph);
+  add_node(graph, "Pad", {"image", "whole"}, {"padded"});
+  add_node(graph, "Softmax", {"padded"}, {"y"});
+  EXPECT_LE(models_for(model, {{0, 1, 2, 0}, {1, 0, 0, 2}, {0, 0, 0, 0}, {3, 1, 4, 1}, {2, 0, 0, 5}}), 3U);
+}
+
+TEST(Tail, ElementsBelowZeroAreOpenToo) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {4});
+  add_output(graph, "y");
+  std::vector<float> image(81);
+  for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i * 37 % 81);
+  add_floats(graph, "image", {9, 9}, image);
+  add_integers(graph, "halves", {2, 2});
+  add_whole(graph);
+  add_node(graph, "Split", {"whole", "halves"}, {"starts", "ends"});
+  add_node(graph, "Slice", {"image", "starts", "ends"}, {"part"});
+  add_node(graph, "Softmax", {"part"}, {"y"});
+  EXPECT_LE(models_for(model, {{0, 1, -1, 8}, {1, 0, -2, 7}, {2, 5, -4, 6}, {1, 1, -1, 9}}), 3U);
+  EXPECT_LE(models_for(model, {{0, 1, -1, 8}, {0, 0, 5, -2}, {2, 5, -4, 6}, {3, 3, 9, 9}}), 8U);
+}
+
+/// Scales are no sizes: a run that has the same as one before it has a tail of its own for them.
+TEST(Tail, NumbersThatComeAgainHaveTailsOfTheirOwn) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2});
+  add_output(graph, "y");
+  add_floats(graph, "image", {2, 3}, {1, 2, 3, 4, 5, 6});
+  set_text(add_node(graph, "Resize", {"image", "", "x"}, {"y"}), "mode", "linear");
+  EXPECT_EQ(models_for(model, {{1, 2}, {2, 1.5}, {1, 3}}), 0U);
+  EXPECT_EQ(models_for(model, {{1, 2}, {1, 2}, {2, 1.5}, {1, 3}, {2, 1.5}, {1, 2}}), 2U);
+}
+
+/// A branch of another shape than the other's is taken by runs that have its condition.
+TEST(Tail, ConditionsAreNumbers) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3});
+  add_output(graph, "y");
+  add_floats(graph, "zero", {1}, {0});
+  add_integers(graph, "square", {1, 3});
+  add_node(graph, "ReduceMax", {"x"}, {"most"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "keepdims", 0);
+  add_node(graph, "Greater", {"most", "zero"}, {"is_above"});
+  onnx::NodeProto& chosen = add_node(graph, "If", {"is_above"}, {"y"});
+  onnx::GraphProto& taken = set_graph(chosen, "then_branch");
+  add_node(taken, "Softmax", {"x"}, {"shares"});
+  add_output(taken, "shares");
+  onnx::GraphProto& other = set_graph(chosen, "else_branch");
+  add_node(other, "Reshape", {"x", "square"}, {"row"});
+  add_output(other, "row");
+  EXPECT_EQ(models_for(model, {{1, 2, 3}, {1, 2, 4}, {-1, -2, -3}, {-2, -2, -2}, {1, 1, 1}}), 2U);
+}
+
+TEST(Tail, ASizeOfZeroIsASizeToo) {
   EXPECT_LE(models_for(counted_rows(), {{0, 0, 0}, {1, 7, 0}, {0, 0, 0}, {2, 0, 0}}), 3U);
 }
 
