@@ -1,5 +1,6 @@
 """ONNX models: `compile` and what it returns."""
 
+import functools
 import os
 import subprocess
 import time
@@ -44,10 +45,15 @@ def _as_numpy(tensor: Any) -> Any:
         return tensor
 
 
+@functools.lru_cache(maxsize=64)
+def _is_of_torch(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] == "torch"
+
+
 def _reader(inputs: Sequence[Any]) -> Any:
     """How the caller wants results: as tensors of torch where an input is one, else as arrays of NumPy."""
     for given in inputs:
-        if type(given).__module__.partition(".")[0] == "torch":
+        if _is_of_torch(type(given)):
             import torch
 
             return lambda result: torch.from_dlpack(result) if isinstance(result, _native.Tensor) else _as_numpy(result)
@@ -83,6 +89,7 @@ class Model:
         weakref.finalize(self, self._native.stop_compiling)  # also when the interpreter ends
         self.input_names: list[str] = self._native.input_names()
         self.output_names: list[str] = self._native.output_names()
+        self._names = frozenset(self.input_names)
 
     def __call__(self, *inputs: Any, **named: Any) -> tuple[Any, ...]:
         """Runs the model on tensors in the order of `input_names`, by these names, or on one mapping of names.
@@ -91,7 +98,7 @@ class Model:
         bytes are read in place. Results are arrays of NumPy, or tensors of torch where an input is one.
         """
         if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-            inputs, named = (), {**inputs[0], **named}
+            inputs, named = (), {**inputs[0], **named} if named else inputs[0]
         ordered = [_given(value) for value in self._order(inputs, named)]
         read = _reader(ordered)
         return tuple(read(result) for result in self._native.run(ordered))
@@ -111,6 +118,8 @@ class Model:
         return not is_compiling
 
     def _order(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        if not inputs and named.keys() == self._names:
+            return [named[name] for name in self.input_names]
         given = dict(zip(self.input_names, inputs))
         if len(inputs) > len(self.input_names):
             raise _native.InputError(f"{len(inputs)} inputs given, the model takes {len(self.input_names)}")
