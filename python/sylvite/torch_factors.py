@@ -126,6 +126,34 @@ def _lu(a: Tensor, *, pivot: bool = True) -> Any:
     return _unpack_factors(packed, pivots)
 
 
+# Reflections
+
+
+def _reflected(packed: Tensor, scales: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
+    """x times the product of reflections I - scale v vT, of which the first is the outermost: I - V T VT, where T is triangular."""
+    count = scales.shape[-1]
+    v = packed[..., :count]
+    v = v.tril(-1) + torch.eye(v.shape[-2], count, dtype=v.dtype, device=v.device)
+    among = torch.eye(count, dtype=v.dtype, device=v.device) + scales.unsqueeze(-1) * (v.mT @ v).triu(1)
+    seen = v.mT @ x
+    if transpose:
+        return x - v @ (scales.unsqueeze(-1) * aten.linalg_solve_triangular.default(among.mT, seen, upper=False))
+    return x - v @ aten.linalg_solve_triangular.default(among, scales.unsqueeze(-1) * seen, upper=True)
+
+
+def _householder_product(packed: Tensor, scales: Tensor) -> Any:
+    if packed.is_complex() or not scales.shape[-1]:
+        return NotImplemented
+    unit = torch.eye(*packed.shape[-2:], dtype=packed.dtype, device=packed.device)
+    return _by_columns(_reflected(packed, scales, unit))
+
+
+def _ormqr(packed: Tensor, scales: Tensor, x: Tensor, left: bool = True, transpose: bool = False) -> Any:
+    if packed.is_complex() or not scales.shape[-1]:
+        return NotImplemented
+    return _by_columns(_reflected(packed, scales, x, transpose) if left else _reflected(packed, scales, x.mT, not transpose).mT)
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_det.default: _det,
@@ -133,9 +161,11 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
+    aten.linalg_householder_product.default: _householder_product,
     aten.linalg_inv_ex.default: _inverse,
     aten.linalg_lu.default: _lu,
     aten.linalg_matrix_exp.default: _matrix_exp,
     aten.lu_unpack.default: _unpack_factors,
+    aten.ormqr.default: _ormqr,
     aten.triangular_solve.default: _triangular_solve,
 }

@@ -75,6 +75,16 @@ class Factors(Whole):
         self.check(apart, torch.randn(3, 2, 4, 4))
         self.check_gradients(lambda a: torch.linalg.lu(a)[1:], torch.randn(4, 4))
 
+    def test_reflections(self):
+        """What geqrf leaves, as products of reflections and applied from each side."""
+        packed, scales = torch.geqrf(torch.randn(2, 6, 4))
+        self.check_gradients(torch.linalg.householder_product, packed, scales)
+        torch._dynamo.reset()
+        self.check(lambda v, t: (torch.linalg.householder_product(v, t[..., :3]), torch.linalg.householder_product(v[:, :4], t)), packed, scales)
+        torch._dynamo.reset()
+        apply = lambda v, t, x, y: [torch.ormqr(v, t, *((x, True) if left else (y, False)), turned) for left in (True, False) for turned in (True, False)]  # noqa: E731
+        self.check(apply, packed, scales, torch.randn(2, 6, 3), torch.randn(2, 3, 6))
+
 
 if __name__ == "__main__":
     unittest.main()
