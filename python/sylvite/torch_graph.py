@@ -72,6 +72,12 @@ def is_write(node: Node) -> bool:
     return node.target is torch.ops.aten.copy_.default and node.args[0].op == "placeholder"
 
 
+def writes_otherwise(node: Node) -> bool:
+    """Whether it changes an input by what is no copy, as `parameter.data = value` gives it other memory."""
+    mutates = isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable and not is_write(node)
+    return mutates and any(isinstance(each, Node) and each.op == "placeholder" for each in node.args[:1])
+
+
 def computes(node: Node) -> bool:
     return node.op == "call_function" and not is_size(node) and not is_write(node)
 
@@ -236,6 +242,8 @@ def unwritable(nodes: Iterable[Node], device: str) -> dict[Node, str]:
                     raise Unwritable("a size that depends on data")
                 if node.target is torch.ops.aten._assert_scalar.default:
                     raise Unwritable("a check of sizes")
+                if writes_otherwise(node):
+                    raise Unwritable("a write to an input that is no copy")
                 node_text(node, device)
                 _ = bodies_text([node], device)
                 for used in node.all_input_nodes:

@@ -75,6 +75,27 @@ class LinearAlgebra(Whole):
         self.assertEqual(graphs[0].torch_parts, 1)
 
 
+class Writes(Whole):
+    def test_data_that_is_replaced(self):
+        """`data = value` gives a parameter other memory, which torch does behind the program."""
+        def run(compiled):
+            torch.manual_seed(0)
+            fast, slow = torch.nn.Linear(6, 5), torch.nn.Linear(6, 5).requires_grad_(False)
+
+            def follow(x):
+                with torch.no_grad():
+                    for a, b in zip(fast.parameters(), slow.parameters()):
+                        b.data = b.data * 0.9 + a.data * 0.1
+                    key = slow(x)
+                return fast(x) * key
+
+            function = compiled(follow)
+            return [*(function(torch.randn(3, 6)).detach() for _ in range(4)), *slow.parameters()]
+
+        torch._dynamo.reset()
+        self.assert_same(run(lambda function: torch.compile(function, backend="sylvite")), run(lambda function: function))
+
+
 class Decompositions(Whole):
     def test_products_of_8_bit_integers(self):
         x, y = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((20, 16), (16, 24)))
