@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_model_scripts.py and the files it imports, through torch.compile, beside
+"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_state_scripts.py and the files it imports, through torch.compile, beside
 eager, float64 and Inductor's default.
 
 usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
 
 Each has a process of its own, and a folder of caches that is empty. Results of three calls, and in training gradients of inputs and parameters, and what is
 written to buffers, must pass the rule of torch's own suite beside eager and a run in float64; of a script what it returns must. Printed for each pass: whether they do, where strides differ from
-eager's, programs, kernels and parts that torch runs, and microseconds of processor time of a call (the least of turns of five) with Inductor's over Sylvite's.
+eager's, graphs that torch captured, programs, kernels and parts that torch runs, and microseconds of processor time of a call (the least of turns of five) with Inductor's over Sylvite's.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def one_pass(name, build, make, trains, turns, backends):
 def one_script(name, turns, backends):
     import torch
     from sylvite import torch_backend
-    from torch_model_scripts import SCRIPTS
+    from torch_state_scripts import SCRIPTS
     from torch_training_scripts import Run
 
     def made(backend, exact=False):
@@ -141,12 +141,14 @@ def one_script(name, turns, backends):
 
     ways, found, line = {}, {}, {}
     for backend in backends:
+        torch._dynamo.utils.counters.clear()
         with torch_backend.listen() as graphs:
             try:
                 found[backend], again = made(backend)
             except Exception as error:
                 line[backend + " failed"] = f"{type(error).__name__}: {error}"[:300]
                 continue
+        line["captured_" + backend] = torch._dynamo.utils.counters["stats"]["unique_graphs"]
         if backend == "sylvite":
             line.update(told_of(graphs))
         if again is not None:
@@ -207,7 +209,7 @@ def main():
         child(options.child, options.turns, options.threads, options.backends.split(","))
         return
     from torch_kind_programs import PROGRAMS
-    from torch_model_scripts import SCRIPTS
+    from torch_state_scripts import SCRIPTS
     ratios = {"inference": [], "training": [], "script": []}
     for name in options.only.split(",") if options.only else [*PROGRAMS, *SCRIPTS]:
         with tempfile.TemporaryDirectory() as cache:
