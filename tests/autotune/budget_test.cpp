@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::budget_test {
 namespace {
 
 TEST(Budget, GoesWhereTheTimeIs) {
@@ -51,4 +51,4 @@ TEST(Budget, CheapBatchesGoFirst) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::budget_test

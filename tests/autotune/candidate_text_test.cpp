@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace sylvite {
+namespace sylvite::candidate_text_test {
 namespace {
 
 using testing::ElementsAre;
@@ -51,4 +51,4 @@ TEST(CandidateLabels, WhatDoesNotParseHasAHash) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::candidate_text_test

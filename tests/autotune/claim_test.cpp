@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-namespace sylvite {
+namespace sylvite::claim_test {
 namespace {
 
 TEST(Claim, IsHeldWhileItsProcessRuns) {
@@ -26,4 +26,4 @@ TEST(Claim, IsHeldWhileItsProcessRuns) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::claim_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::confirm_test {
 namespace {
 
 /// A program of made-up times: each run takes their sum on the clock.
@@ -42,4 +42,4 @@ TEST(Confirm, KeepsWhatIsFasterInTheModel) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::confirm_test

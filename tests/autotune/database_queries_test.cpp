@@ -10,7 +10,7 @@
 #include "tests/autotune/sample_kernels.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::database_queries_test {
 namespace {
 
 using testing::HasSubstr;
@@ -202,4 +202,4 @@ TEST(DatabaseQueries, RefusesToMergeOtherFiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::database_queries_test

@@ -16,7 +16,7 @@
 #include "tests/support/sample_card.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::database_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -437,4 +437,4 @@ TEST(TuningKey, NamesTheCardAndItsLibraries) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::database_test

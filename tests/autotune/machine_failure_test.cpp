@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace sylvite {
+namespace sylvite::machine_failure_test {
 namespace {
 
 TEST(MachineFailure, IsToldFromAFailureOfTheCandidate) {
@@ -29,4 +29,4 @@ TEST(MachineFailure, KnowsLackOfMemory) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::machine_failure_test

@@ -15,7 +15,7 @@
 #include "tests/support/shell.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::planted_test {
 namespace {
 
 struct Fault {
@@ -153,4 +153,4 @@ TEST(PlantedCandidates, NoneWins) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::planted_test

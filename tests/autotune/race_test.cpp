@@ -4,7 +4,7 @@
 
 #include <random>
 
-namespace sylvite {
+namespace sylvite::race_test {
 namespace {
 
 std::vector<double> noisy(double us, double relative, unsigned seed) {
@@ -73,4 +73,4 @@ TEST(Race, FailedContestantsAreOut) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::race_test

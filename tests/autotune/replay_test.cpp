@@ -8,7 +8,7 @@
 #include "autotune/database_queries.h"
 #include "tests/autotune/sample_kernels.h"
 
-namespace sylvite {
+namespace sylvite::replay_test {
 namespace {
 
 Candidate numbered(std::int64_t number) {
@@ -261,4 +261,4 @@ TEST_F(ReplayTest, AnInterruptionLeavesTheRestUnknown) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::replay_test

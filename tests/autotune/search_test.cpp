@@ -4,7 +4,7 @@
 
 #include <set>
 
-namespace sylvite {
+namespace sylvite::search_test {
 namespace {
 
 /// The form has the space's name, and the point as its parameters.
@@ -113,4 +113,4 @@ TEST(KernelSearch, ReplaysStoredObservations) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::search_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::standing_test {
 namespace {
 
 Candidate candidate(std::int64_t tile) {
@@ -63,4 +63,4 @@ TEST(Standing, OfAChosenOneWithoutATimeNothingIsKnown) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::standing_test

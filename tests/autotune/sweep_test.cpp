@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::sweep_test {
 namespace {
 
 using testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST(Sweep, GoesOnAfterAKill) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::sweep_test

@@ -4,7 +4,7 @@
 
 #include "tests/autotune/sample_kernels.h"
 
-namespace sylvite {
+namespace sylvite::try_candidates_test {
 namespace {
 
 using testing::HasSubstr;
@@ -64,4 +64,4 @@ TEST_F(TryCandidates, NothingIsSaidWithoutAReference) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::try_candidates_test

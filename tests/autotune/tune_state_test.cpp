@@ -7,7 +7,7 @@
 #include "tests/support/gpu_cases.h"
 #include "tests/support/matmul_kernels.h"
 
-namespace sylvite {
+namespace sylvite::tune_state_test {
 namespace {
 
 /// All that the search would try, without measuring.
@@ -37,4 +37,4 @@ TEST(TuneState, LoopsAreNotTriedForProductsThatTensorCoresMake) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tune_state_test

@@ -4,7 +4,7 @@
 
 #include "tests/autotune/fake_world.h"
 
-namespace sylvite {
+namespace sylvite::tuner_race_test {
 namespace {
 
 using testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST_F(TunerRaceTest, WithoutTimeForAnotherRaceTheIncumbentStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tuner_race_test

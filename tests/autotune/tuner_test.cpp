@@ -7,7 +7,7 @@
 
 #include "tests/autotune/fake_world.h"
 
-namespace sylvite {
+namespace sylvite::tuner_test {
 namespace {
 
 using testing::HasSubstr;
@@ -380,4 +380,4 @@ TEST_F(TunerTest, ThreadedKernelsAreMeasuredAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tuner_test

@@ -16,7 +16,7 @@
 #include "tests/autotune/worker_script.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::tuner_workers_test {
 namespace {
 
 TuneOptions options_with(double budget) {
@@ -107,4 +107,4 @@ TEST(TunerWithWorkers, AReplacedCommandDecidesNothing) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tuner_workers_test

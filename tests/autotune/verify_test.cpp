@@ -10,7 +10,7 @@
 #include "autotune/random_inputs.h"
 #include "tests/autotune/sample_kernels.h"
 
-namespace sylvite {
+namespace sylvite::verify_test {
 namespace {
 
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
@@ -120,4 +120,4 @@ TEST(Verify, AttentionMayRoundItsProbabilities) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::verify_test

@@ -13,7 +13,7 @@
 #include "tests/autotune/sample_kernels.h"
 #include "tests/autotune/worker_script.h"
 
-namespace sylvite {
+namespace sylvite::worker_pool_test {
 namespace {
 
 using testing::HasSubstr;
@@ -314,4 +314,4 @@ TEST(WorkerPool, CancelForgetsCompilations) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::worker_pool_test

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::dynamic_library_test {
 namespace {
 
 using testing::HasSubstr;
@@ -35,4 +35,4 @@ TEST(DynamicLibrary, NamesWhatIsMissing) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::dynamic_library_test

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::files_test {
 namespace {
 
 TEST(Files, WriteReplacesAndLeavesNothingElse) {
@@ -50,4 +50,4 @@ TEST(Files, TheCacheFolderIsFoundWithoutHome) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::files_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::hash_test {
 namespace {
 
 TEST(Hash, MatchesTheStandardVectors) {
@@ -11,4 +11,4 @@ TEST(Hash, MatchesTheStandardVectors) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::hash_test

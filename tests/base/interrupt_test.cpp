@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-namespace sylvite {
+namespace sylvite::interrupt_test {
 namespace {
 
 TEST(Interrupt, TheFirstSignalIsNotedAndTheSecondActs) {
@@ -36,4 +36,4 @@ TEST(Interrupt, IgnoredSignalsStayIgnored) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::interrupt_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 
-namespace sylvite {
+namespace sylvite::knobs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -237,4 +237,4 @@ TEST(KnobsPage, IsUpToDate) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::knobs_test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace sylvite {
+namespace sylvite::log_test {
 namespace {
 
 /// What `say` writes to stderr.
@@ -54,4 +54,4 @@ TEST_F(LogTest, LinesOfJsonParse) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::log_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::nearest_test {
 namespace {
 
 TEST(Nearest, CountsEdits) {
@@ -20,4 +20,4 @@ TEST(Nearest, SuggestsOnlyWhatIsNear) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::nearest_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::size_range_test {
 namespace {
 
 std::string refusal(const std::string& text) {
@@ -79,4 +79,4 @@ TEST(SizeRange, TellsWhatItContains) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::size_range_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/progress.h"
 
-namespace sylvite {
+namespace sylvite::table_test {
 namespace {
 
 TEST(Table, LinesUpAndRightAlignsNumbers) {
@@ -27,4 +27,4 @@ TEST(FormatSeconds, IsShort) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::table_test

@@ -5,7 +5,7 @@
 
 #include "base/version.h"
 
-namespace sylvite {
+namespace sylvite::version_test {
 namespace {
 
 TEST(Version, OfTheHeadersIsTheOneOfTheLibrary) {
@@ -16,4 +16,4 @@ TEST(Version, OfTheHeadersIsTheOneOfTheLibrary) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::version_test

@@ -13,7 +13,7 @@
 #include "schedules/candidate.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::db_test {
 namespace {
 
 using testing::HasSubstr;
@@ -105,4 +105,4 @@ TEST_F(Db, ReplayOfNothingIsRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::db_test

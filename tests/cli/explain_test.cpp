@@ -11,7 +11,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::explain_test {
 namespace {
 
 using testing::HasSubstr;
@@ -139,4 +139,4 @@ TEST_F(Explain, AfterTuningItSaysWhatWasBeaten) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::explain_test

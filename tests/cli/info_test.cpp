@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::info_test {
 namespace {
 
 using testing::HasSubstr;
@@ -30,4 +30,4 @@ TEST(Info, SaysWhatAModelIs) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::info_test

@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::lock_test {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST_F(Lock, RefusesWhatMeasures) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::lock_test

@@ -13,7 +13,7 @@
 #include "frontend/onnx/tensor_io.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::run_test {
 namespace {
 
 using testing::HasSubstr;
@@ -277,4 +277,4 @@ TEST_F(Run, BenchReportsLatencyAndProfile) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::run_test

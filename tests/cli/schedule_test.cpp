@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::schedule_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -143,4 +143,4 @@ TEST_F(ScheduleVerb, NamesTheNearestKernel) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::schedule_test

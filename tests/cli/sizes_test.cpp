@@ -11,7 +11,7 @@
 #include "frontend/onnx/tensor_io.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::sizes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -118,4 +118,4 @@ TEST_F(SizesCommand, ExportTakesRangesAndNumbers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::sizes_test

@@ -16,7 +16,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::sweep_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST_F(Sweep, DatabasesExportAndMerge) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::sweep_test

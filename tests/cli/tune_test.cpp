@@ -15,7 +15,7 @@
 #include "base/files.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::tune_test {
 namespace {
 
 /// As Ctrl-C does: what was found is stored, and the exit code says so.
@@ -62,4 +62,4 @@ TEST(Tune, EndsWithTheGainOfTheModel) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tune_test

@@ -10,7 +10,7 @@
 #include "base/knobs.h"
 #include "tests/cli/command.h"
 
-namespace sylvite {
+namespace sylvite::usage_test {
 namespace {
 
 using testing::HasSubstr;
@@ -177,4 +177,4 @@ TEST_F(Usage, DumpConfigReadsBack) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::usage_test

@@ -6,7 +6,7 @@
 
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite::fuzz {
+namespace sylvite::fuzz::case_files_test {
 namespace {
 
 // Of a case that fails nothing is known to compare with.
@@ -24,4 +24,4 @@ TEST(CaseFiles, KeepCasesWithoutExpectations) {
 }
 
 }  // namespace
-}  // namespace sylvite::fuzz
+}  // namespace sylvite::fuzz::case_files_test

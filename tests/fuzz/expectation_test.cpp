@@ -7,7 +7,7 @@
 
 #include "sylvite/graph_text.h"
 
-namespace sylvite::fuzz {
+namespace sylvite::fuzz::expectation_test {
 namespace {
 
 // A fused kernel does not round to f16 in between: erf(x) + 1 is then more exact than the sum of a rounded
@@ -72,4 +72,4 @@ TEST(Expectation, NonFiniteWeightsOverPaddingMayCountOrNot) {
 }
 
 }  // namespace
-}  // namespace sylvite::fuzz
+}  // namespace sylvite::fuzz::expectation_test

@@ -13,7 +13,7 @@
 #include "base/files.h"
 #include "frontend/onnx/imported_model.h"
 
-namespace sylvite {
+namespace sylvite::mutated_models_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST(MutatedModels, AreNoFaultOfTheImporter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::mutated_models_test

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 
-namespace sylvite::fuzz {
+namespace sylvite::fuzz::try_model_test {
 namespace {
 
 // Every file on which the fuzz target import_fuzz once failed.
@@ -21,4 +21,4 @@ TEST(TryModel, FoundModelsAreRefusedOrTaken) {
 }
 
 }  // namespace
-}  // namespace sylvite::fuzz
+}  // namespace sylvite::fuzz::try_model_test

@@ -12,7 +12,7 @@
 // Every variant of the attention template against the reference interpreter, over extents that end inside a
 // block; the grid is small, so that blocks take several tiles in turn, and each runs three times in a row.
 
-namespace sylvite {
+namespace sylvite::cuda_attention_test {
 namespace {
 
 using GpuCudaAttention = GpuTest;
@@ -202,4 +202,4 @@ TEST_F(GpuCudaAttention, MasksAgreeWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_attention_test

@@ -4,7 +4,7 @@
 #include "tests/gpu/template_runner.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::cuda_candidate_test {
 namespace {
 
 using GpuCudaCandidates = GpuTest;
@@ -58,4 +58,4 @@ TEST_F(GpuCudaCandidates, RunWithAModel) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_candidate_test

@@ -6,7 +6,7 @@
 
 // Every choice of the column template against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_columns_test {
 namespace {
 
 class GpuCudaColumns : public GpuTest {};
@@ -75,4 +75,4 @@ TEST_F(GpuCudaColumns, KeepsSpecialValues) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_columns_test

@@ -9,7 +9,7 @@
 
 // Every choice of the concat template against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_concat_test {
 namespace {
 
 class GpuCudaConcat : public GpuTest, public testing::WithParamInterface<const char*> {};
@@ -54,4 +54,4 @@ TEST_F(GpuTest, ConcatsOfOpenColumnsAgreeWithTheInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Concats, GpuCudaConcat, testing::ValuesIn(concat_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_concat_test

@@ -6,7 +6,7 @@
 // Convolutions by the template of products against the reference interpreter. Extents are odd, so that tiles
 // reach over every border and pixels of one tile lie in several lines and images; the grid is small.
 
-namespace sylvite {
+namespace sylvite::cuda_conv_test {
 namespace {
 
 using GpuCudaConv = GpuTest;
@@ -256,4 +256,4 @@ TEST_F(GpuCudaConv, FirstGuessesAgreeWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_conv_test

@@ -6,7 +6,7 @@
 #include "runtime/cuda/device.h"
 #include "tests/gpu/gpu_test.h"
 
-namespace sylvite {
+namespace sylvite::cuda_device_test {
 namespace {
 
 constexpr const char* add_one_ptx = R"(
@@ -91,4 +91,4 @@ TEST_F(GpuDevice, ErrorsNameTheCall) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_device_test

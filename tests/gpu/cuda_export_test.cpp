@@ -10,7 +10,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::cuda_export_test {
 namespace {
 
 /// A product that is a template on Hopper, a row sum with loops, and outputs that are copies.
@@ -238,4 +238,4 @@ TEST_F(GpuExport, ExportedModelsKeepTheirStates) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_export_test

@@ -15,7 +15,7 @@
 
 // Every choice of the templates of gradients against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_gradients_test {
 namespace {
 
 using GpuCudaGradients = GpuTest;
@@ -152,4 +152,4 @@ TEST_F(GpuCudaGradients, DepthwiseFiltersMayBeValues) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_gradients_test

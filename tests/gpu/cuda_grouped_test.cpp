@@ -9,7 +9,7 @@
 // Choices of the templates for groups against the reference interpreter. Extents are odd, so that tiles reach over
 // every border.
 
-namespace sylvite {
+namespace sylvite::cuda_grouped_test {
 namespace {
 
 using GpuCudaDepthwise = GpuTest;
@@ -230,4 +230,4 @@ TEST_F(GpuCudaGrouped, EpiloguesAgreeWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_grouped_test

@@ -6,7 +6,7 @@
 
 // Every choice of the template for groups of channels against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_image_norm_test {
 namespace {
 
 class GpuCudaImageNorm : public GpuTest {};
@@ -46,4 +46,4 @@ TEST_F(GpuCudaImageNorm, AMeanFarFromZeroCostsNoDigits) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_image_norm_test

@@ -16,7 +16,7 @@
 // Every variant of the matmul template, and cuBLASLt, against the reference interpreter. Extents are odd, so
 // that tiles reach over every border, and the grid is small, so that blocks take several tiles in turn.
 
-namespace sylvite {
+namespace sylvite::cuda_matmul_test {
 namespace {
 
 using GpuCudaMatmul = GpuTest;
@@ -325,4 +325,4 @@ TEST_F(GpuCudaMatmul, SpecialFloatsSurviveRounding) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_matmul_test

@@ -5,7 +5,7 @@
 
 // Every choice of the row template against the reference interpreter, and rows with special values.
 
-namespace sylvite {
+namespace sylvite::cuda_norm_test {
 namespace {
 
 class GpuCudaNorm : public GpuTest {};
@@ -65,4 +65,4 @@ INSTANTIATE_TEST_SUITE_P(Norms, GpuCudaNormKernels, testing::ValuesIn(norm_texts
 INSTANTIATE_TEST_SUITE_P(Masked, GpuCudaNormKernels, testing::ValuesIn(masked_norm_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_norm_test

@@ -6,7 +6,7 @@
 
 // Every choice of the template of replaced values against the reference interpreter, to the bit.
 
-namespace sylvite {
+namespace sylvite::cuda_place_test {
 namespace {
 
 /// Indices of all places, some of them met twice, counted from the end or out of range.
@@ -44,4 +44,4 @@ TEST_P(GpuCudaPlace, IsTheInterpreters) {
 INSTANTIATE_TEST_SUITE_P(Places, GpuCudaPlace, testing::ValuesIn(place_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_place_test

@@ -6,7 +6,7 @@
 
 // Every choice of the template of rows that are folded and used again against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_row_folds_test {
 namespace {
 
 class GpuCudaRowFolds : public GpuTest, public testing::WithParamInterface<const char*> {};
@@ -30,4 +30,4 @@ TEST_P(GpuCudaRowFolds, AgreesWithTheInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Gradients, GpuCudaRowFolds, testing::ValuesIn(row_fold_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_row_folds_test

@@ -7,7 +7,7 @@
 
 // Every choice of the template of folded values against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_scatter_folds_test {
 namespace {
 
 /// Indices of all places, many of them met often, some counted from the end or out of range.
@@ -44,4 +44,4 @@ TEST_P(GpuCudaScatterFolds, IsTheInterpreters) {
 INSTANTIATE_TEST_SUITE_P(Folds, GpuCudaScatterFolds, testing::ValuesIn(scatter_fold_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_scatter_folds_test

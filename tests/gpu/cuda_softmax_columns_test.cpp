@@ -5,7 +5,7 @@
 
 // Every choice of the template for softmax along columns against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_softmax_columns_test {
 namespace {
 
 class GpuCudaSoftmaxColumns : public GpuTest, public testing::WithParamInterface<const char*> {};
@@ -26,4 +26,4 @@ TEST_P(GpuCudaSoftmaxColumns, AgreesWithTheInterpreter) {
 INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaSoftmaxColumns, testing::ValuesIn(softmax_column_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_softmax_columns_test

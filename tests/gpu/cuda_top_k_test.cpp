@@ -7,7 +7,7 @@
 
 // Every choice of the template of first elements against the reference interpreter, to the bit of what compares equal.
 
-namespace sylvite {
+namespace sylvite::cuda_top_k_test {
 namespace {
 
 /// Whole numbers of all digits of their type, or few that are `alike`.
@@ -77,4 +77,4 @@ TEST_P(GpuCudaTopK, IsTheInterpreters) {
 INSTANTIATE_TEST_SUITE_P(Rows, GpuCudaTopK, testing::ValuesIn(top_k_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_top_k_test

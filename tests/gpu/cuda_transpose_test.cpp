@@ -6,7 +6,7 @@
 
 // Every choice of the transpose template against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cuda_transpose_test {
 namespace {
 
 class GpuCudaTranspose : public GpuTest, public testing::WithParamInterface<const char*> {};
@@ -43,4 +43,4 @@ INSTANTIATE_TEST_SUITE_P(Works, GpuCudaWorkedTranspose, testing::ValuesIn(worked
 INSTANTIATE_TEST_SUITE_P(Transposes, GpuCudaTranspose, testing::ValuesIn(transpose_texts));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_transpose_test

@@ -11,7 +11,7 @@
 
 // Products of single warps against the reference interpreter. Extents are odd, so that tiles reach over every border.
 
-namespace sylvite {
+namespace sylvite::cuda_warps_test {
 namespace {
 
 using GpuCudaWarps = GpuTest;
@@ -269,4 +269,4 @@ TEST_F(GpuCudaWarps, ExactConvolutionsAgreeWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_warps_test

@@ -11,7 +11,7 @@
 
 // cuDNN's engines against the reference interpreter.
 
-namespace sylvite {
+namespace sylvite::cudnn_test {
 namespace {
 
 class GpuCudnn : public GpuTest {
@@ -126,4 +126,4 @@ TEST_F(GpuCudnn, FirstRunsMayBeCaptured) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cudnn_test

@@ -3,7 +3,7 @@
 #include "tests/gpu/gpu_test.h"
 #include "tests/support/expected_models.h"
 
-namespace sylvite {
+namespace sylvite::gpu_models_test {
 namespace {
 
 class GpuModels : public GpuTest, public testing::WithParamInterface<std::string> {};
@@ -47,4 +47,4 @@ INSTANTIATE_TEST_SUITE_P(, GpuModels,
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_models_test

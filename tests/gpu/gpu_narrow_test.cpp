@@ -7,7 +7,7 @@
 #include "tests/gpu/gpu_test.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::gpu_narrow_test {
 namespace {
 
 constexpr std::int64_t rows = 96;
@@ -111,4 +111,4 @@ INSTANTIATE_TEST_SUITE_P(, GpuNarrow, testing::Values("f32", "bf16", "f16"),
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_narrow_test

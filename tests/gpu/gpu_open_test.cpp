@@ -8,7 +8,7 @@
 #include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::gpu_open_test {
 namespace {
 
 /// A layer of an encoder, and a convolution over as many images.
@@ -301,4 +301,4 @@ TEST_F(GpuOpen, ProgramsWithTheKernelsOfOthers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_open_test

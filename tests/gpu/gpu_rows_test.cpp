@@ -3,7 +3,7 @@
 #include "tests/gpu/gpu_test.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::gpu_rows_test {
 namespace {
 
 class GpuRows : public GpuTest {
@@ -51,4 +51,4 @@ TEST_F(GpuRows, RunningSums) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_rows_test

@@ -11,7 +11,7 @@
 #include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::gpu_spaces_test {
 namespace {
 
 /// Results may round to neighbouring values of a narrow type.
@@ -78,4 +78,4 @@ TEST_F(GpuTest, ExpTreatsSpecialValuesAsIeeeSays) {
 INSTANTIATE_TEST_SUITE_P(, GpuSpaces, testing::ValuesIn(gpu_cases));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_spaces_test

@@ -8,7 +8,7 @@
 #include "tests/support/growing_decoder.h"
 #include "tests/support/sample_states.h"
 
-namespace sylvite {
+namespace sylvite::gpu_states_test {
 namespace {
 
 class GpuStates : public GpuTest {
@@ -132,4 +132,4 @@ TEST_F(GpuStates, PromptsOfAnySizeGoOn) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_states_test

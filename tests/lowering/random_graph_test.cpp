@@ -10,7 +10,7 @@
 
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::random_graph_test {
 namespace {
 
 /// Grows a graph by random operations on random values made before.
@@ -199,4 +199,4 @@ TEST(RandomGraph, FusionSavesLaunches) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::random_graph_test

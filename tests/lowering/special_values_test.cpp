@@ -5,7 +5,7 @@
 
 // NaN, infinities and zeros through whole kernels. Those of single operations are in algorithm_test.cpp.
 
-namespace sylvite {
+namespace sylvite::special_values_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -116,4 +116,4 @@ TEST(SpecialValues, InfinityInAttention) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::special_values_test

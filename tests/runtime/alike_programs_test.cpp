@@ -14,7 +14,7 @@
 #include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::alike_programs_test {
 namespace {
 
 class AlikeProgramsTest : public testing::Test {
@@ -160,4 +160,4 @@ TEST_F(AlikeProgramsTest, AreNoneWhereKernelsDoNotServe) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::alike_programs_test

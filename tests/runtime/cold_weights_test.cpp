@@ -5,7 +5,7 @@
 #include <cstring>
 #include <set>
 
-namespace sylvite {
+namespace sylvite::cold_weights_test {
 namespace {
 
 Tensor counting(const Dims& dims) {
@@ -52,4 +52,4 @@ TEST(ColdWeights, TurnsAreSharedByAll) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cold_weights_test

@@ -9,7 +9,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::copied_states_test {
 namespace {
 
 using testing::HasSubstr;
@@ -99,4 +99,4 @@ TEST_F(CopiedStates, AreNotExported) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::copied_states_test

@@ -4,7 +4,7 @@
 
 #include "sylvite/error.h"
 
-namespace sylvite {
+namespace sylvite::device_tensor_test {
 namespace {
 
 /// The members of DLPack's DLTensor.
@@ -67,4 +67,4 @@ TEST_F(DeviceTensorTest, RefusesWhatCannotBeReadInPlace) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::device_tensor_test

@@ -20,7 +20,7 @@
 #include "tests/runtime/attention_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::family_test {
 namespace {
 
 using testing::HasSubstr;
@@ -404,4 +404,4 @@ TEST(EqualWeights, FindsTensorsByWhatTheyHold) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::family_test

@@ -12,7 +12,7 @@
 #include "runtime/compiled_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::first_answers_test {
 namespace {
 
 using testing::HasSubstr;
@@ -186,4 +186,4 @@ TEST_F(FirstAnswersTest, WhatCannotBeEvaluatedSaysWhy) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::first_answers_test

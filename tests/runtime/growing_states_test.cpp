@@ -14,7 +14,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/growing_decoder.h"
 
-namespace sylvite {
+namespace sylvite::growing_states_test {
 namespace {
 
 using testing::HasSubstr;
@@ -191,4 +191,4 @@ TEST_P(GrowingRuns, InputsOfAnotherLengthAreRefused) {
 INSTANTIATE_TEST_SUITE_P(Styles, GrowingRuns, testing::Values(Style::tables, Style::ranges));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::growing_states_test

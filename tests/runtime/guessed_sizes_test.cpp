@@ -6,7 +6,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::guessed_sizes_test {
 namespace {
 
 void add_image(onnx::GraphProto& graph, const std::string& name, const std::string& suffix) {
@@ -135,4 +135,4 @@ TEST(GuessedSizes, FeaturesAreAsManyAsTheirWeights) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::guessed_sizes_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::hot_sizes_test {
 namespace {
 
 TEST(HotSizes, AreThoseThatHadAPartOfAllRuns) {
@@ -28,4 +28,4 @@ TEST(HotSizes, AreRunForAsLongAsCompilingTakes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::hot_sizes_test

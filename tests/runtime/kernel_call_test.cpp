@@ -10,7 +10,7 @@
 #include "schedules/machine.h"
 #include "schedules/space.h"
 
-namespace sylvite {
+namespace sylvite::kernel_call_test {
 namespace {
 
 using testing::ElementsAre;
@@ -125,4 +125,4 @@ TEST(Program, NamesStatesOnADevice) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::kernel_call_test

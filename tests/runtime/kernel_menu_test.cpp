@@ -14,7 +14,7 @@
 #include "tests/schedules/fixed_machines.h"
 #include "tests/support/sample_card.h"
 
-namespace sylvite {
+namespace sylvite::kernel_menu_test {
 namespace {
 
 /// Two products of one shape but for the rows, of which one has twice as many.
@@ -387,4 +387,4 @@ TEST_F(KernelMenuTest, LearnsAnewWhereWhatWasKeptCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::kernel_menu_test

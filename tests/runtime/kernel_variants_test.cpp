@@ -14,7 +14,7 @@
 #include "tests/support/run_kernel.h"
 #include "tests/support/sample_card.h"
 
-namespace sylvite {
+namespace sylvite::kernel_variants_test {
 namespace {
 
 Kernel convolution(int height, int width) {
@@ -133,4 +133,4 @@ TEST(KernelVariantsOnADevice, HaveTilesForFewRowsAndForMany) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::kernel_variants_test

@@ -10,7 +10,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/schedules/fixed_machines.h"
 
-namespace sylvite {
+namespace sylvite::learned_kernels_test {
 namespace {
 
 /// For a card, which need not be there: nothing is compiled.
@@ -46,4 +46,4 @@ TEST(LearnedKernels, OfPlansThatAreToldAreOpen) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::learned_kernels_test

@@ -5,7 +5,7 @@
 #include "base/files.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::lock_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST_F(LockTest, IsRefusedWhenItIsNoWholeLock) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::lock_test

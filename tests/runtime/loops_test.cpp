@@ -3,7 +3,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/sample_loops.h"
 
-namespace sylvite {
+namespace sylvite::loops_test {
 namespace {
 
 TEST(LoopsTest, ComputeWhatTheGraphComputes) {
@@ -46,4 +46,4 @@ TEST(LoopsTest, AreProfiledByLaunch) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::loops_test

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 
-namespace sylvite {
+namespace sylvite::machine_peaks_test {
 namespace {
 
 MachinePeaks sample_peaks() {
@@ -92,4 +92,4 @@ TEST_F(KeptPeaks, AFolderThatCannotBeWrittenKeepsNothing) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::machine_peaks_test

@@ -5,7 +5,7 @@
 #include "schedules/machine.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::matched_kernels_test {
 namespace {
 
 PlanSample sample_at(const Dims& sizes) {
@@ -39,4 +39,4 @@ TEST(MatchedKernels, ThoseThatServeSomeOfTheSamplesAreLeft) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::matched_kernels_test

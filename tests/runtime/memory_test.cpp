@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace sylvite {
+namespace sylvite::memory_test {
 namespace {
 
 /// Counts what lives.
@@ -49,4 +49,4 @@ TEST(BlockPools, ManySizesKeepAFewTimesTheLargest) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::memory_test

@@ -2,7 +2,7 @@
 
 #include "tests/support/expected_models.h"
 
-namespace sylvite {
+namespace sylvite::models_test {
 namespace {
 
 class ModelsTest : public testing::TestWithParam<std::string> {};
@@ -18,4 +18,4 @@ INSTANTIATE_TEST_SUITE_P(, ModelsTest,
                          [](const auto& test) { return test.param; });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::models_test

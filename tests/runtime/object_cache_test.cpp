@@ -10,7 +10,7 @@
 #include "schedules/cuda/object.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::object_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ TEST_F(ObjectCacheTest, ALostStoreIsAWarning) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::object_cache_test

@@ -10,7 +10,7 @@
 #include "base/error.h"
 #include "runtime/threads.h"
 
-namespace sylvite {
+namespace sylvite::object_loader_test {
 namespace {
 
 /// out(x, y) = in(x, y) + y, parallel over y, as an object of the kind the compiler makes.
@@ -82,4 +82,4 @@ TEST_F(ObjectLoaderTest, RefusesWhatDoesNotLink) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::object_loader_test

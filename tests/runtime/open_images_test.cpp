@@ -2,7 +2,7 @@
 
 #include "tests/support/open_cases.h"
 
-namespace sylvite {
+namespace sylvite::open_images_test {
 namespace {
 
 class OpenImages : public testing::TestWithParam<OpenCase> {};
@@ -177,4 +177,4 @@ INSTANTIATE_TEST_SUITE_P(All, OpenImages, testing::ValuesIn(image_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::open_images_test

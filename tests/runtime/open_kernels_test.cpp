@@ -2,7 +2,7 @@
 
 #include "tests/support/open_cases.h"
 
-namespace sylvite {
+namespace sylvite::open_kernels_test {
 namespace {
 
 class OpenKernels : public testing::TestWithParam<OpenCase> {};
@@ -237,4 +237,4 @@ INSTANTIATE_TEST_SUITE_P(All, OpenKernels, testing::ValuesIn(open_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::open_kernels_test

@@ -5,7 +5,7 @@
 #include "frontend/values/copy_of.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::overwrite_test {
 namespace {
 
 ValueId times(Graph& graph, ValueId x, float factor) {
@@ -74,4 +74,4 @@ TEST(Overwrite, AnInputThatIsAResultStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::overwrite_test

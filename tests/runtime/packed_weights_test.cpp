@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::packed_weights_test {
 namespace {
 
 Tensor counting(Dims dims) {
@@ -106,4 +106,4 @@ TEST(PackedWeights, SharesWhatComesOutEqual) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::packed_weights_test

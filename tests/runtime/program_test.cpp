@@ -13,7 +13,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::program_test {
 namespace {
 
 using testing::HasSubstr;
@@ -263,4 +263,4 @@ TEST_F(ProgramErrorsTest, ProfilesEveryLaunch) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::program_test

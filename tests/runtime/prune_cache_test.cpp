@@ -8,7 +8,7 @@
 #include "runtime/object_cache.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::prune_cache_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST_F(PruneCache, RemovesWhatWritersLeftBehindOnceItIsOld) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::prune_cache_test

@@ -9,7 +9,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::quantised_test {
 namespace {
 
 template <typename Values>
@@ -153,4 +153,4 @@ TEST(QuantisedTest, AConvolutionBetweenQuantisationsIsExact) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::quantised_test

@@ -14,7 +14,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::resized_sizes_test {
 namespace {
 
 enum class Factor { of_sizes, of_scales, of_computed_scales };
@@ -98,4 +98,4 @@ INSTANTIATE_TEST_SUITE_P(Factors, ResizedSizes,
                          testing::Values(Factor::of_sizes, Factor::of_scales, Factor::of_computed_scales));
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::resized_sizes_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sylvite {
+namespace sylvite::roofline_test {
 namespace {
 
 constexpr std::int64_t megabyte = 1 << 20;
@@ -64,4 +64,4 @@ TEST(Roofline, LimitsHaveNames) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::roofline_test

@@ -4,7 +4,7 @@
 
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::schedule_text_test {
 namespace {
 
 using testing::HasSubstr;
@@ -68,4 +68,4 @@ TEST(ScheduleText, NamesTheLineOfWhatItCannotRead) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::schedule_text_test

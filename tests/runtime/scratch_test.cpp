@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-namespace sylvite {
+namespace sylvite::scratch_test {
 namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20;
@@ -74,4 +74,4 @@ TEST(Scratch, IsForManyThreads) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::scratch_test

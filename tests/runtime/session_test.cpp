@@ -17,7 +17,7 @@
 #include "schedules/space.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::session_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -357,4 +357,4 @@ TEST(ConfirmTest, WithoutTimeNothingChanges) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::session_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::setup_test {
 namespace {
 
 using testing::ElementsAre;
@@ -63,4 +63,4 @@ TEST(SetupTest, Tf32OnAProcessorIsF32AndSaid) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::setup_test

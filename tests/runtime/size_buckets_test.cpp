@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::size_buckets_test {
 namespace {
 
 constexpr std::int64_t large = 1 << 20;
@@ -56,4 +56,4 @@ TEST(SizeBuckets, ASizeOfOneValueStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::size_buckets_test

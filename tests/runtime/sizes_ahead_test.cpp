@@ -5,7 +5,7 @@
 
 #include <set>
 
-namespace sylvite {
+namespace sylvite::sizes_ahead_test {
 namespace {
 
 using testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(SizesScattered, AreAnyOfTheRangesThatWereGiven) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::sizes_ahead_test

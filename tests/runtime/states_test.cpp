@@ -12,7 +12,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/sample_states.h"
 
-namespace sylvite {
+namespace sylvite::states_test {
 namespace {
 
 using testing::HasSubstr;
@@ -286,4 +286,4 @@ TEST_F(StateFiles, BadNamesAndTypesAreOneMessage) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::states_test

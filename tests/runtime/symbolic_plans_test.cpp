@@ -7,7 +7,7 @@
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::symbolic_plans_test {
 namespace {
 
 Graph graph_at(const Sizes& sizes, Op last = Op::relu) {
@@ -231,4 +231,4 @@ TEST(SymbolicPlans, LearnFromGraphsThatNameNoSizes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::symbolic_plans_test

@@ -10,7 +10,7 @@
 #include "tests/frontend/onnx/loop_model.h"
 #include "tests/runtime/test_session.h"
 
-namespace sylvite {
+namespace sylvite::tails_test {
 namespace {
 
 /// Rows of x whose first element is above zero, multiplied by a matrix, and the largest of each column.
@@ -172,4 +172,4 @@ TEST(Tails, BodiesOfLoopsAreCompiledOnce) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tails_test

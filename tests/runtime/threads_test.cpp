@@ -15,7 +15,7 @@
 
 #include "runtime/worker_team.h"
 
-namespace sylvite {
+namespace sylvite::threads_test {
 namespace {
 
 int add_one(void*, int i, std::uint8_t* closure) {
@@ -206,4 +206,4 @@ TEST(RunContextTest, KeepsTheFirstMessage) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::threads_test

@@ -16,7 +16,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/torch_cases.h"
 
-namespace sylvite {
+namespace sylvite::torch_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -194,4 +194,4 @@ TEST(TorchFile, SaysWhatItHolds) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::torch_file_test

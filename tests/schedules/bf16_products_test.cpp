@@ -8,7 +8,7 @@
 // numbers. Products of bf16 are exact in f32 and are added up in f32, so that only the stored result is
 // rounded: by 2^-9 of itself. Attention also rounds its probabilities.
 
-namespace sylvite {
+namespace sylvite::bf16_products_test {
 namespace {
 
 struct ProductCase {
@@ -104,4 +104,4 @@ TEST(Bf16Products, ViewsCopyBits) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::bf16_products_test

@@ -8,7 +8,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::bits_products_test {
 namespace {
 
 struct Case {
@@ -182,4 +182,4 @@ TEST(BitsProducts, ActivationsOnTheRightAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::bits_products_test

@@ -9,7 +9,7 @@
 #include "schedules/space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::compile_apart_test {
 namespace {
 
 const char* const product =
@@ -50,4 +50,4 @@ TEST(CompileApartDeathTest, DiesAsTheForkDoes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::compile_apart_test

@@ -10,7 +10,7 @@
 #include "tests/support/gpu_cases.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::compile_test {
 namespace {
 
 const char* const exponentials = "graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }";
@@ -88,4 +88,4 @@ TEST(Compile, ErrorsNameWhatHalideRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::compile_test

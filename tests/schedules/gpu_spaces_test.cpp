@@ -11,7 +11,7 @@
 #include "tests/support/pointwise_ops.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::gpu_spaces_test {
 namespace {
 
 class GpuSpaces : public testing::TestWithParam<GpuCase> {};
@@ -90,4 +90,4 @@ TEST(GpuMachine, IsPartOfTheKey) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gpu_spaces_test

@@ -6,7 +6,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::integer_products_test {
 namespace {
 
 struct Elements {
@@ -111,4 +111,4 @@ TEST(IntegerProducts, ConvolutionsAgreeOnAvx2) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::integer_products_test

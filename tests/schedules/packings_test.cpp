@@ -7,7 +7,7 @@
 #include "schedules/cuda/candidate.h"
 #include "tests/support/conv_kernels.h"
 
-namespace sylvite {
+namespace sylvite::packings_test {
 namespace {
 
 TEST(Packings, AreTheFormsWhereHalideCompiles) {
@@ -27,4 +27,4 @@ TEST(Packings, AreTheTemplatesWhereThereIsOne) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::packings_test

@@ -8,7 +8,7 @@
 #include "tests/lowering/sample_graphs.h"
 #include "tests/schedules/fixed_machines.h"
 
-namespace sylvite {
+namespace sylvite::product_templates_test {
 namespace {
 
 using testing::HasSubstr;
@@ -202,4 +202,4 @@ TEST(RefuseProductTemplates, SaysWhy) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::product_templates_test

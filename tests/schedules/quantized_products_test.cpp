@@ -8,7 +8,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::quantized_products_test {
 namespace {
 
 std::string product(int m, int n, int k) {
@@ -169,4 +169,4 @@ TEST_F(QuantizedAmx, IsTheFirstChoice) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::quantized_products_test

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm.h"
 
-namespace sylvite {
+namespace sylvite::schedule_test {
 namespace {
 
 TEST(Schedule, TextRoundTrips) {
@@ -96,4 +96,4 @@ TEST(Schedule, NamesTheDecisionThatFails) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::schedule_test

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-namespace sylvite {
+namespace sylvite::isolated_test {
 namespace {
 
 TEST(Isolated, WaitingIsNoTimeout) {
@@ -25,4 +25,4 @@ TEST(Isolated, ComputingForTooLongIsATimeout) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::isolated_test

@@ -9,7 +9,7 @@
 
 #include "frontend/graph/interpreter.h"
 
-namespace sylvite {
+namespace sylvite::fourier_test {
 namespace {
 
 Graph transform_of(std::int64_t length, std::int64_t extent, std::int64_t parts, const Fourier& fourier) {
@@ -63,4 +63,4 @@ TEST(Fourier, ShortOnesAndThoseWithoutFactorsAreOneProduct) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fourier_test

@@ -9,7 +9,7 @@
 
 #include "frontend/graph/interpreter.h"
 
-namespace sylvite {
+namespace sylvite::normalization_test {
 namespace {
 
 /// A wave of size 40: the squares of its 256 elements have a sum of 200,000, three times the largest f16.
@@ -45,4 +45,4 @@ TEST(Normalization, OfHalvesDoesNotOverflow) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::normalization_test

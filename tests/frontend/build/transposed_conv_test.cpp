@@ -8,7 +8,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::transposed_conv_test {
 namespace {
 
 constexpr std::int64_t inputs = 2, rows = 4, columns = 5;
@@ -99,4 +99,4 @@ TEST(TransposedConv, PhasesWithFewerTapsAreConvolutionsOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::transposed_conv_test

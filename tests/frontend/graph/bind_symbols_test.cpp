@@ -6,7 +6,7 @@
 #include "frontend/graph/verifier.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::bind_symbols_test {
 namespace {
 
 /// A text that goes through operations of every family with symbols in types and attributes.
@@ -118,4 +118,4 @@ TEST(BindSymbols, ChecksGuards) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::bind_symbols_test

@@ -9,7 +9,7 @@
 #include "frontend/graph/interpreter.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::capacity_form_test {
 namespace {
 
 using testing::HasSubstr;
@@ -191,4 +191,4 @@ TEST(Generalize, SizesThatDifferAreLinearInTheSymbol) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::capacity_form_test

@@ -7,7 +7,7 @@
 #include "frontend/graph/verifier.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::copy_test {
 namespace {
 
 /// A value in blocks, a node with two outputs, an unread input and constant, and outputs under names of their
@@ -132,4 +132,4 @@ TEST(DeadNodes, AreDroppedWithTheirConstants) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::copy_test

@@ -4,7 +4,7 @@
 
 #include "frontend/graph/graph_builder.h"
 
-namespace sylvite {
+namespace sylvite::folded_tables_test {
 namespace {
 
 /// Angles of `count` positions from `first` on, as importers make them.
@@ -53,4 +53,4 @@ TEST(FoldedTables, WeightsAreNone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::folded_tables_test

@@ -7,7 +7,7 @@
 #include "frontend/graph/verifier.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::graph_builder_test {
 namespace {
 
 TEST(GraphBuilderTest, WritesExpressions) {
@@ -133,4 +133,4 @@ TEST(GraphBuilderTest, TransposesConstants) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::graph_builder_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::graph_test {
 namespace {
 
 using testing::HasSubstr;
@@ -116,4 +116,4 @@ TEST(Graph, ListsUses) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::graph_test

@@ -6,7 +6,7 @@
 
 #include "sylvite/graph.h"
 
-namespace sylvite {
+namespace sylvite::id_map_test {
 namespace {
 
 TEST(IdMap, HoldsOneForEachId) {
@@ -26,4 +26,4 @@ TEST(IdMap, RefusesIdsThatAreNone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::id_map_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "frontend/graph/verifier.h"
 
-namespace sylvite {
+namespace sylvite::interpreter_test {
 namespace {
 
 using testing::ElementsAre;
@@ -48,4 +48,4 @@ TEST(Interpreter, ResultsWithoutElementsTakeNoTime) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::interpreter_test

@@ -10,7 +10,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/support/sample_loops.h"
 
-namespace sylvite {
+namespace sylvite::loop_builder_test {
 namespace {
 
 using testing::HasSubstr;
@@ -191,4 +191,4 @@ TEST(LoopBuilder, UnrollsWhatNeedsNumbers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::loop_builder_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::made_weights_test {
 namespace {
 
 Tensor weight(float value) {
@@ -67,4 +67,4 @@ TEST(MadeWeights, ThatThrewAreMadeByTheNext) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::made_weights_test

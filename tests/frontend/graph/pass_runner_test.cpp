@@ -13,7 +13,7 @@
 #include "frontend/graph/rewrite.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::pass_runner_test {
 namespace {
 
 struct Options {
@@ -135,4 +135,4 @@ TEST(PassRunner, DumpsTheImportedGraphAndEachChange) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pass_runner_test

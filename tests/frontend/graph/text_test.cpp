@@ -8,7 +8,7 @@
 #include "frontend/graph/text_lexer.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::text_test {
 namespace {
 
 void expect_round_trip(const std::string& text) {
@@ -170,4 +170,4 @@ TEST(Text, EveryPrefixIsATypedError) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::text_test

@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::verifier_test {
 namespace {
 
 /// x -> relu -> softmax, with a constant aside.
@@ -122,4 +122,4 @@ TEST(Verifier, FindsTypesThatBreakTheRule) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::verifier_test

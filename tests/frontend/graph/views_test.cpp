@@ -6,7 +6,7 @@
 #include "frontend/graph/interpreter.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::views_test {
 namespace {
 
 /// Of the right operand of the graph's last matmul: the name, with a mark for the transpose; "" for none.
@@ -42,4 +42,4 @@ TEST(AddReshape, OfASliceOfATransposeReadsTheSliceAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::views_test

@@ -8,7 +8,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::attention_test {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(OnnxAttentionTest, WhatIsShownIsBeforeOrBehindEachStep) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::attention_test

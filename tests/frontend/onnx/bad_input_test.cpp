@@ -19,7 +19,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::bad_input_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -370,4 +370,4 @@ TEST_F(ExternalDataTest, TensorsInAttributesAreCheckedToo) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::bad_input_test

@@ -9,7 +9,7 @@
 #include "frontend/graph/copy.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::forest_test {
 namespace {
 
 constexpr std::int64_t features = 5;
@@ -137,4 +137,4 @@ TEST(Forest, ManyRowsGoByParts) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::forest_test

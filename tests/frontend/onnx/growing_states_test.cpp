@@ -12,7 +12,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/support/growing_decoder.h"
 
-namespace sylvite {
+namespace sylvite::growing_states_test {
 namespace {
 
 using testing::HasSubstr;
@@ -228,4 +228,4 @@ TEST(GrowingStatesFolds, WhatCannotBeIsNamed) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::growing_states_test

@@ -12,7 +12,7 @@
 #include "frontend/onnx/imported_model.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::host_part_test {
 namespace {
 
 using testing::ElementsAre;
@@ -352,4 +352,4 @@ TEST(HostPart, APatternIsMatchedInEveryRun) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::host_part_test

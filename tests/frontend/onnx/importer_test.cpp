@@ -15,7 +15,7 @@
 #include "frontend/onnx/weights.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::importer_test {
 namespace {
 
 std::string model_path(const std::string& name) {
@@ -496,4 +496,4 @@ TEST(OnnxImporterTest, TheMeanOfNoElementsIsZero) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::importer_test

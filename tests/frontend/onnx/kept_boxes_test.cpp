@@ -10,7 +10,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::kept_boxes_test {
 namespace {
 
 double shared_part(const float* a, const float* b) {
@@ -75,4 +75,4 @@ TEST(OnnxNonMaxSuppression, KeepsWhatPlainLoopsKeep) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::kept_boxes_test

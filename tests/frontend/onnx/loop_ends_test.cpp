@@ -12,7 +12,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::loop_ends_test {
 namespace {
 
 /// h = h * w + x[i] while i + 1 < the limit, as converters write recurrences: the counter, the limit and w are states.
@@ -163,4 +163,4 @@ TEST(LoopEnds, ALoopWithoutEndIsRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::loop_ends_test

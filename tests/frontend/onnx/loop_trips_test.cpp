@@ -8,7 +8,7 @@
 #include "tests/frontend/onnx/loop_model.h"
 #include "tests/support/interpreted_tails.h"
 
-namespace sylvite {
+namespace sylvite::loop_trips_test {
 namespace {
 
 /// A list that is longer after each trip: x, then the sum of what is there so far, while that is below 100.
@@ -134,4 +134,4 @@ TEST(LoopTrips, RowsBehindATensorAreJoinedOnce) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::loop_trips_test

@@ -8,7 +8,7 @@
 #include "frontend/onnx/size_conventions.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::model_sizes_test {
 namespace {
 
 using testing::ElementsAre;
@@ -223,4 +223,4 @@ TEST(ModelSizes, ProductsAndSumsOfSizesBesideDiffer) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::model_sizes_test

@@ -11,7 +11,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::model_states_test {
 namespace {
 
 using testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST(ModelStates, WithStepsOnTheHostAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::model_states_test

@@ -8,7 +8,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::ops_pooling_test {
 namespace {
 
 using testing::ElementsAre;
@@ -40,4 +40,4 @@ TEST(OnnxPooling, AWindowThatMovesByOneMustFit) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::ops_pooling_test

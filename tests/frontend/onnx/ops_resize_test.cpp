@@ -9,7 +9,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::ops_resize_test {
 namespace {
 
 /// Lines of four elements, as many as `lines`, to lines of eight.
@@ -104,4 +104,4 @@ TEST(OnnxResize, SpecialValuesReachTheirNeighboursOnly) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::ops_resize_test

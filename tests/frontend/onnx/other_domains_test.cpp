@@ -12,7 +12,7 @@
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::other_domains_test {
 namespace {
 
 using testing::HasSubstr;
@@ -214,4 +214,4 @@ TEST(OtherDomainsTest, RefusesMapsAndUnknownTransforms) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::other_domains_test

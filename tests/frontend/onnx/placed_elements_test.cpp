@@ -8,7 +8,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::placed_elements_test {
 namespace {
 
 Tensor numbered(const Dims& dims) {
@@ -112,4 +112,4 @@ TEST(OnnxAffineGrid, MovesCoordinates) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::placed_elements_test

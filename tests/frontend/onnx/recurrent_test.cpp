@@ -13,7 +13,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::recurrent_test {
 namespace {
 
 constexpr std::int64_t batch = 2;
@@ -200,4 +200,4 @@ TEST(RecurrentTest, LinearAttentionIsALoop) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::recurrent_test

@@ -9,7 +9,7 @@
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/support/interpreted_tails.h"
 
-namespace sylvite {
+namespace sylvite::tail_test {
 namespace {
 
 /// Runs `model` with each of these values of x, and compares with steps done one by one; how many tails there were.
@@ -286,4 +286,4 @@ TEST(Tail, FollowsStepsOfStrings) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tail_test

@@ -10,7 +10,7 @@
 #include "base/files.h"
 #include "frontend/values/npy.h"
 
-namespace sylvite {
+namespace sylvite::tensor_io_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -231,4 +231,4 @@ TEST_F(TensorIo, RefusesHugeDimsWithoutAllocating) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tensor_io_test

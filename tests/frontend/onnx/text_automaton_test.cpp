@@ -6,7 +6,7 @@
 
 #include "frontend/onnx/text_pattern.h"
 
-namespace sylvite {
+namespace sylvite::text_automaton_test {
 namespace {
 
 /// By going back, which tries better ways first, as Perl does; slow for long texts.
@@ -126,4 +126,4 @@ TEST(TextAutomaton, ForgetsStatesThatAreMany) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::text_automaton_test

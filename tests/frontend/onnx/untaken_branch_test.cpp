@@ -8,7 +8,7 @@
 #include "frontend/onnx/imported_model.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::untaken_branch_test {
 namespace {
 
 using testing::HasSubstr;
@@ -95,4 +95,4 @@ TEST(UntakenBranch, NeitherFits) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::untaken_branch_test

@@ -4,7 +4,7 @@
 
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::evaluate_bits_test {
 namespace {
 
 Attributes of_bits(std::int64_t bits) {
@@ -98,4 +98,4 @@ TEST(MatmulBits, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::evaluate_bits_test

@@ -2,7 +2,7 @@
 
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::evaluate_contraction_test {
 namespace {
 
 using testing::DoubleNear;
@@ -285,4 +285,4 @@ TEST(EvaluateAttention, BroadcastsHeads) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::evaluate_contraction_test

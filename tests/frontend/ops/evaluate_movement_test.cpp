@@ -1,6 +1,6 @@
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::evaluate_movement_test {
 namespace {
 
 using testing::ElementsAre;
@@ -143,4 +143,4 @@ TEST(EvaluateMovement, ScattersSlices) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::evaluate_movement_test

@@ -3,7 +3,7 @@
 #include "frontend/ops/philox.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::evaluate_pointwise_test {
 namespace {
 
 using testing::DoubleNear;
@@ -252,4 +252,4 @@ TEST(EvaluatePointwise, EmptyInputsGiveEmptyOutputs) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::evaluate_pointwise_test

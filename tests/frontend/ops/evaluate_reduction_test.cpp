@@ -2,7 +2,7 @@
 
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::evaluate_reduction_test {
 namespace {
 
 using testing::DoubleNear;
@@ -137,4 +137,4 @@ TEST(EvaluateNormalization, BatchNorm) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::evaluate_reduction_test

@@ -7,7 +7,7 @@
 #include "tests/frontend/ops/run_op.h"
 #include "tests/support/pointwise_ops.h"
 
-namespace sylvite {
+namespace sylvite::facts_test {
 namespace {
 
 /// Pairs of moderate numbers, as two tensors.
@@ -111,4 +111,4 @@ TEST(OpFacts, CountsTerms) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::facts_test

@@ -4,7 +4,7 @@
 #include "frontend/ops/op_table.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::infer_test {
 namespace {
 
 /// The output type of one node over inputs of the given types, written as in the text form.
@@ -313,4 +313,4 @@ TEST(InferWindow, ChecksWindows) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::infer_test

@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 
-namespace sylvite {
+namespace sylvite::operations_page_test {
 namespace {
 
 TEST(OperationsPage, IsUpToDate) {
@@ -17,4 +17,4 @@ TEST(OperationsPage, IsUpToDate) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::operations_page_test

@@ -11,7 +11,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::drop_padded_taps_test {
 namespace {
 
 struct Taps {
@@ -119,4 +119,4 @@ TEST(DropPaddedTaps, KeepsFiltersWithInfinities) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::drop_padded_taps_test

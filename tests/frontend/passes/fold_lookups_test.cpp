@@ -8,7 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::fold_lookups_test {
 namespace {
 
 struct Lookup {
@@ -80,4 +80,4 @@ TEST(FoldLookups, PlacesOutsideOfATableStayIndices) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fold_lookups_test

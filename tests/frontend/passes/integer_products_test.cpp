@@ -8,7 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::integer_products_test {
 namespace {
 
 Tensor random_steps(DType dtype, const Dims& dims, unsigned seed) {
@@ -233,4 +233,4 @@ TEST(IntegerProducts, SumsOfIntegersAreTheSame) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::integer_products_test

@@ -8,7 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::join_columns_test {
 namespace {
 
 /// Products of columns i and j for all pairs of them, behind the columns by themselves and ones.
@@ -50,4 +50,4 @@ TEST(JoinColumns, LeavesFewAndOthersAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::join_columns_test

@@ -9,7 +9,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::pad_windows_test {
 namespace {
 
 struct Padded {
@@ -78,4 +78,4 @@ INSTANTIATE_TEST_SUITE_P(Graphs, PadWindows, testing::ValuesIn(cases),
                          [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pad_windows_test

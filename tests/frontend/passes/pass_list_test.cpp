@@ -9,7 +9,7 @@
 #include "frontend/graph/rewrite.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::pass_list_test {
 namespace {
 
 TEST(PassList, RunAllInOrderAndReport) {
@@ -46,4 +46,4 @@ TEST(FoldConstants, LeavesLongWorkAsNodes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pass_list_test

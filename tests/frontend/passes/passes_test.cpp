@@ -17,7 +17,7 @@
 #include "frontend/passes/rotate_pairs.h"
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::passes_test {
 namespace {
 
 std::string body(const std::string& lines, const std::string& inputs) {
@@ -493,4 +493,4 @@ TEST(Passes, KeepOutputsThatBecomeInputsOrEachOther) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::passes_test

@@ -11,7 +11,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::place_ranges_test {
 namespace {
 
 std::int64_t scatters_in(const Graph& graph) {
@@ -149,4 +149,4 @@ TEST(PlaceRanges, StatesAreWrittenWhereTheyLie) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::place_ranges_test

@@ -8,7 +8,7 @@
 #include "frontend/passes/pass_list.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::pool_steps_test {
 namespace {
 
 Sym real(Sym steps, Sym zero, Sym scale) {
@@ -71,4 +71,4 @@ TEST(PoolSteps, LeavesOthersAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pool_steps_test

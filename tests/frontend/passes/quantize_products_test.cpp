@@ -6,7 +6,7 @@
 #include "frontend/passes/store_narrow.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::quantize_products_test {
 namespace {
 
 /// Numbers around zero, some columns and rows much larger than others.
@@ -163,4 +163,4 @@ TEST(QuantizeProducts, LeavesTheRest) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::quantize_products_test

@@ -8,7 +8,7 @@
 
 #include "frontend/values/half.h"
 
-namespace sylvite {
+namespace sylvite::round_constants_test {
 namespace {
 
 Tensor random_filters(const Dims& dims) {
@@ -92,4 +92,4 @@ TEST(RoundConstants, NoFiltersAreNone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::round_constants_test

@@ -8,7 +8,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::store_narrow_test {
 namespace {
 
 TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
@@ -426,4 +426,4 @@ TEST(StoreAs, PlacesAreComparedAndBecomeIntegersAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::store_narrow_test

@@ -8,7 +8,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::widen_halves_test {
 namespace {
 
 /// The element type of the value of that name; f64 when there is none.
@@ -92,4 +92,4 @@ TEST(WidenHalves, RoundsEachStepAheadOfIntegers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_halves_test

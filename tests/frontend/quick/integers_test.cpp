@@ -2,7 +2,7 @@
 
 #include "tests/frontend/quick/as_reference.h"
 
-namespace sylvite {
+namespace sylvite::integers_test {
 namespace {
 
 constexpr DType integers[] = {DType::i8,  DType::u8,  DType::i16, DType::u16,
@@ -77,4 +77,4 @@ TEST(QuickIntegers, SumsAndProductsWrapAround) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::integers_test

@@ -6,7 +6,7 @@
 #include "tests/frontend/ops/run_op.h"
 #include "tests/frontend/quick/as_reference.h"
 
-namespace sylvite {
+namespace sylvite::quick_test {
 namespace {
 
 Attributes window(const Ints& strides, const Ints& pads, const Ints& dilations, std::int64_t groups = 1) {
@@ -250,4 +250,4 @@ TEST(Quick, EstimatesGrowWithTheWork) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::quick_test

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-namespace sylvite::quick {
+namespace sylvite::quick::tile_test {
 namespace {
 
 struct Problem {
@@ -51,4 +51,4 @@ INSTANTIATE_TEST_SUITE_P(OddSizes, TileTest,
                                          Problem{43, 513, 71}, Problem{5, 256, 8}, Problem{6, 257, 31}));
 
 }  // namespace
-}  // namespace sylvite::quick
+}  // namespace sylvite::quick::tile_test

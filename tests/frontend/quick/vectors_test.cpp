@@ -9,7 +9,7 @@
 
 #include "frontend/quick/functions.h"
 
-namespace sylvite::quick {
+namespace sylvite::quick::vectors_test {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -73,4 +73,4 @@ TEST(QuickVectors, FoldsOfRowsAreTheSameInAllOfThem) {
 }
 
 }  // namespace
-}  // namespace sylvite::quick
+}  // namespace sylvite::quick::vectors_test

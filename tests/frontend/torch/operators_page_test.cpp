@@ -6,7 +6,7 @@
 
 #include "base/files.h"
 
-namespace sylvite {
+namespace sylvite::operators_page_test {
 namespace {
 
 TEST(TorchOperatorsPage, IsUpToDate) {
@@ -18,4 +18,4 @@ TEST(TorchOperatorsPage, IsUpToDate) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::operators_page_test

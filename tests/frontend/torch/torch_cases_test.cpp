@@ -15,7 +15,7 @@
 #include "frontend/torch/torch_text.h"
 #include "tests/support/checked_passes.h"
 
-namespace sylvite {
+namespace sylvite::torch_cases_test {
 namespace {
 
 class TorchCases : public testing::TestWithParam<std::string> {};
@@ -81,4 +81,4 @@ TEST(TorchOps, AreNamedOnce) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::torch_cases_test

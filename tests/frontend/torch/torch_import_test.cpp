@@ -12,7 +12,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/support/torch_cases.h"
 
-namespace sylvite {
+namespace sylvite::torch_import_test {
 namespace {
 
 using testing::ElementsAre;
@@ -374,4 +374,4 @@ TEST(ImportTorch, GradientsForTemplatesAreThoseOfOthers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::torch_import_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "frontend/values/extents_at.h"
 
-namespace sylvite {
+namespace sylvite::extent_test {
 namespace {
 
 Extent e(std::string_view text) {
@@ -184,4 +184,4 @@ TEST(Extent, AgreesWithPlainArithmetic) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::extent_test

@@ -7,7 +7,7 @@
 
 #include "sylvite/tensor.h"
 
-namespace sylvite {
+namespace sylvite::narrow_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -67,4 +67,4 @@ TEST(Narrow, IntegersKeepTheirLowBits) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::narrow_test

@@ -5,7 +5,7 @@
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 
-namespace sylvite {
+namespace sylvite::size_facts_test {
 namespace {
 
 Dims remainder_by_three(std::int64_t extent) {
@@ -99,4 +99,4 @@ TEST(SizeFacts, PixelsMayBeEvenlyApart) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::size_facts_test

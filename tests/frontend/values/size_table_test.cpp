@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::size_table_test {
 namespace {
 
 TableReading counting() {
@@ -52,4 +52,4 @@ TEST(SizeTable, OtherTensorsAreNone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::size_table_test

@@ -7,7 +7,7 @@
 
 #include "sylvite/tensor.h"
 
-namespace sylvite {
+namespace sylvite::strided_test {
 namespace {
 
 std::vector<float> numbers(std::size_t count) {
@@ -93,4 +93,4 @@ TEST(Strided, TransposesScalarsAndNothing) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::strided_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::symbols_test {
 namespace {
 
 const Extent a = Extent::symbol("a");
@@ -44,4 +44,4 @@ TEST(Symbols, NotesWhatItCannotDecide) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::symbols_test

@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "frontend/values/half.h"
 
-namespace sylvite {
+namespace sylvite::tensor_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -119,4 +119,4 @@ TEST(BFloat16, RoundsToNearestEven) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::tensor_test

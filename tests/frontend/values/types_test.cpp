@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::types_test {
 namespace {
 
 constexpr std::int64_t huge = std::int64_t{1} << 61;
@@ -71,4 +71,4 @@ TEST(DenseStrides, AreRowMajor) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::types_test

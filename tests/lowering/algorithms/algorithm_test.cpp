@@ -4,7 +4,7 @@
 
 #include "tests/lowering/algorithms/node_cases.h"
 
-namespace sylvite {
+namespace sylvite::algorithm_test {
 namespace {
 
 TEST(Algorithm, BroadcastsAndCounts) {
@@ -322,4 +322,4 @@ TEST(Algorithm, BlockedLayouts) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::algorithm_test

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-namespace sylvite {
+namespace sylvite::bf16_rounding_test {
 namespace {
 
 using Halide::bfloat16_t;
@@ -47,4 +47,4 @@ TEST(Bf16Rounding, InstructionAndIntegersGiveTheSameBits) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::bf16_rounding_test

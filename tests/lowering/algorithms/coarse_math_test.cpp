@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace sylvite {
+namespace sylvite::coarse_math_test {
 namespace {
 
 double silu(double x) {
@@ -91,4 +91,4 @@ TEST(CoarseMath, PowersOfWhatIsNotPositive) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::coarse_math_test

@@ -6,7 +6,7 @@
 #include "lowering/algorithms/algorithm.h"
 #include "lowering/plan/kernel.h"
 
-namespace sylvite {
+namespace sylvite::form_test {
 namespace {
 
 Kernel exp_kernel() {
@@ -25,4 +25,4 @@ TEST(Form, TextRoundTrips) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::form_test

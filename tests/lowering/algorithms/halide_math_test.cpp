@@ -10,7 +10,7 @@
 
 #include "lowering/algorithms/order_keys.h"
 
-namespace sylvite {
+namespace sylvite::halide_math_test {
 namespace {
 
 using Halide::Expr;
@@ -225,4 +225,4 @@ TEST(HalideMath, OrderKeysKeepTheOrderAndLetNaNWin) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::halide_math_test

@@ -3,7 +3,7 @@
 #include "tests/lowering/algorithms/node_cases.h"
 #include "tests/support/pointwise_ops.h"
 
-namespace sylvite {
+namespace sylvite::number_types_test {
 namespace {
 
 std::vector<NodeCase> each(const std::vector<Op>& ops, const std::vector<int>& inputs) {
@@ -189,4 +189,4 @@ TEST(Algorithm, Booleans) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::number_types_test

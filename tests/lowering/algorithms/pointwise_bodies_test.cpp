@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 
-namespace sylvite {
+namespace sylvite::pointwise_bodies_test {
 namespace {
 
 TEST(PointwiseBodies, EveryPointwiseOperationHasAnExpressionAndATextOrRefusal) {
@@ -28,4 +28,4 @@ TEST(PointwiseBodies, RefusalsNameTheOperation) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pointwise_bodies_test

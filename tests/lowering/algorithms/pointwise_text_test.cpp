@@ -20,7 +20,7 @@
 
 // Printed functions, compiled as C++ for the CPU, against the interpreter.
 
-namespace sylvite {
+namespace sylvite::pointwise_text_test {
 namespace {
 
 constexpr const char* cpu_prelude = R"(
@@ -265,4 +265,4 @@ TEST(PointwiseText, RefusesWhatIsNoPointwiseWorkOnFloats) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pointwise_text_test

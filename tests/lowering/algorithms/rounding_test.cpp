@@ -6,7 +6,7 @@
 
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::rounding_test {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -76,4 +76,4 @@ TEST(Rounding, SmallIntegersAreTheSameFloats) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::rounding_test

@@ -5,7 +5,7 @@
 #include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
 
-namespace sylvite {
+namespace sylvite::align_rows_test {
 namespace {
 
 std::size_t count_of(const Graph& graph, Op op) {
@@ -75,4 +75,4 @@ TEST(AlignRows, ReadsTheSame) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::align_rows_test

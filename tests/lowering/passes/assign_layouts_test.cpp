@@ -9,7 +9,7 @@
 #include "lowering/plan/fusion.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::assign_layouts_test {
 namespace {
 
 int count(const Graph& graph, Op op) {
@@ -418,4 +418,4 @@ TEST(Layouts, CanBeSwitchedOff) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::assign_layouts_test

@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::convolve_planes_test {
 namespace {
 
 struct Case {
@@ -167,4 +167,4 @@ TEST(ConvolvePlanes, NoChannelsAreLeftAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::convolve_planes_test

@@ -7,7 +7,7 @@
 #include "frontend/values/size_facts.h"
 #include "lowering/passes/pass_list.h"
 
-namespace sylvite {
+namespace sylvite::divide_gradients_test {
 namespace {
 
 Graph gradient(std::int64_t channels, std::int64_t groups, std::int64_t extent) {
@@ -68,4 +68,4 @@ TEST(DivideGradients, LeavesManyResultsAndFewPixels) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::divide_gradients_test

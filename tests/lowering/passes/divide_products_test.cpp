@@ -7,7 +7,7 @@
 #include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
 
-namespace sylvite {
+namespace sylvite::divide_products_test {
 namespace {
 
 /// The gradient of a weight: of so many rows of both operands.
@@ -57,4 +57,4 @@ TEST(DivideProducts, LeavesProductsWhoseDepthLiesInnermost) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::divide_products_test

@@ -6,7 +6,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::divide_scatters_test {
 namespace {
 
 std::string scatter(const std::string& table, const std::string& updates, const std::string& rest,
@@ -42,4 +42,4 @@ TEST(DivideScatters, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::divide_scatters_test

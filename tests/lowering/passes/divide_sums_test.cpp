@@ -6,7 +6,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::divide_sums_test {
 namespace {
 
 Graph sum_of(const Dims& dims, const Dims& axes, std::int64_t keepdims) {
@@ -79,4 +79,4 @@ TEST(DivideSums, FewElementsAreOneSum) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::divide_sums_test

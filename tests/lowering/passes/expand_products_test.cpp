@@ -8,7 +8,7 @@
 #include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::expand_products_test {
 namespace {
 
 Graph product_of(const Dims& left, const Dims& right) {
@@ -51,4 +51,4 @@ TEST(ExpandProducts, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::expand_products_test

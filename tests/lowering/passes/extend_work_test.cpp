@@ -10,7 +10,7 @@
 #include "frontend/graph/views.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::extend_work_test {
 namespace {
 
 constexpr std::int64_t rows = 9, width = 6;
@@ -90,4 +90,4 @@ TEST(ExtendWork, RowsOfAnotherValueStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::extend_work_test

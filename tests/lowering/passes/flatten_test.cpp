@@ -5,7 +5,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::flatten_test {
 namespace {
 
 /// The operations of a graph in order.
@@ -128,4 +128,4 @@ TEST(Horizontal, ProductsWithEpiloguesStayApart) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::flatten_test

@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::fold_channel_groups_test {
 namespace {
 
 constexpr std::int64_t channels = 16, pixels = 30;
@@ -104,4 +104,4 @@ TEST(FoldChannelGroups, WhatIsAnOutputIsBroadcast) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fold_channel_groups_test

@@ -8,7 +8,7 @@
 #include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::fold_scans_test {
 namespace {
 
 Graph scan(const Dims& dims, std::int64_t axis, std::int64_t exclusive, std::int64_t reverse) {
@@ -69,4 +69,4 @@ TEST(FoldScans, ColumnsSideBySideStayUpToSomeLength) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fold_scans_test

@@ -6,7 +6,7 @@
 #include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::join_batches_test {
 namespace {
 
 Graph product_of(const Dims& left, const Dims& right) {
@@ -58,4 +58,4 @@ TEST(JoinBatches, NotWhereATemplateTakesIt) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::join_batches_test

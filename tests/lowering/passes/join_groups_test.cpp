@@ -6,7 +6,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::join_groups_test {
 namespace {
 
 /// Convolutions, or gradients by filters, without one that has groups but is not depthwise.
@@ -112,4 +112,4 @@ TEST(JoinGroups, WhatATemplateTakesStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::join_groups_test

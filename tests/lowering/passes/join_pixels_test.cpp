@@ -6,7 +6,7 @@
 
 // Convolutions of one channel to few: by pixels that lie side by side, and of volumes by windows of one column.
 
-namespace sylvite {
+namespace sylvite::join_pixels_test {
 namespace {
 
 struct Case {
@@ -80,4 +80,4 @@ TEST(PartVolumes, KeepTheResult) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::join_pixels_test

@@ -5,7 +5,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::merge_folds_test {
 namespace {
 
 Attributes pixels(std::int64_t keepdims) {
@@ -79,4 +79,4 @@ TEST(MergeFolds, DimsThatLieApartStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::merge_folds_test

@@ -8,7 +8,7 @@
 #include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::multiply_repeated_test {
 namespace {
 
 /// A product by weights of parts of so many dims, side by side, each broadcast to [.., rows, its depth].
@@ -59,4 +59,4 @@ TEST(MultiplyRepeated, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::multiply_repeated_test

@@ -8,7 +8,7 @@
 #include "frontend/graph/rewrite.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::multiply_sums_test {
 namespace {
 
 Graph sum_of(const Dims& a, const Dims& b, std::int64_t axis, bool keeps) {
@@ -55,4 +55,4 @@ TEST(MultiplySums, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::multiply_sums_test

@@ -5,7 +5,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::norm_by_statistics_test {
 namespace {
 
 class NormByStatistics : public testing::Test {
@@ -62,4 +62,4 @@ TEST_F(NormByStatistics, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::norm_by_statistics_test

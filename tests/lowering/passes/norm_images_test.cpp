@@ -8,7 +8,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::norm_images_test {
 namespace {
 
 /// A convolution, a group normalisation with scales and shifts, and another convolution.
@@ -138,4 +138,4 @@ TEST(NormImages, RowsAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::norm_images_test

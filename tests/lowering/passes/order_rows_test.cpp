@@ -4,7 +4,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::order_rows_test {
 namespace {
 
 /// Attention of torch's multi-head module: rows come before the batch inside it. 5 rows, a batch of 3, 2
@@ -112,4 +112,4 @@ TEST(Patches, OverTheBorderStayAConvolution) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::order_rows_test

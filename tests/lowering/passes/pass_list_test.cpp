@@ -9,7 +9,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::pass_list_test {
 namespace {
 
 /// A way to compile, and how much of a result's size its rounding may take.
@@ -419,4 +419,4 @@ TEST(PassList, LoweringVerifiesWhatItsPassesMake) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::pass_list_test

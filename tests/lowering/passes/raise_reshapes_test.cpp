@@ -4,7 +4,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::raise_reshapes_test {
 namespace {
 
 TEST(RaiseReshapes, WorkJoinsTheProductThatReadsIt) {
@@ -116,4 +116,4 @@ TEST(RaiseReshapes, LeavesTheEpilogueOfAProduct) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::raise_reshapes_test

@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::repeat_pixels_test {
 namespace {
 
 /// One gather for each pair of a dim and the places in it.
@@ -83,4 +83,4 @@ TEST(RepeatPixels, WithOpenSizesWhatIsSoAtOneSizeStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::repeat_pixels_test

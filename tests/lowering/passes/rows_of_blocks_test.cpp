@@ -6,7 +6,7 @@
 #include "lowering/plan/plan.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::rows_of_blocks_test {
 namespace {
 
 /// Tokens [N, H*W, C] of a convolution's result of `channels`.
@@ -109,4 +109,4 @@ TEST(RowsOfBlocks, LeavesReshapesThatSplitChannels) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::rows_of_blocks_test

@@ -8,7 +8,7 @@
 #include "lowering/plan/plan_interpreter.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::share_keys_test {
 namespace {
 
 constexpr std::int64_t heads = 6;
@@ -104,4 +104,4 @@ TEST(ShareKeys, NotWhereHeadsAreRepeatedInTurns) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::share_keys_test

@@ -8,7 +8,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::sink_transposes_test {
 namespace {
 
 /// Half of the launches of ConvNeXt's blocks would only move.
@@ -58,4 +58,4 @@ TEST(SinkTransposes, FloatsNeedTf32) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::sink_transposes_test

@@ -6,7 +6,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::split_concats_test {
 namespace {
 
 /// Rows of x behind one another in reverse, each after a function of its own if `computed`.
@@ -60,4 +60,4 @@ TEST(SplitConcats, PartsThatKernelsMakeAreStillWrittenInPlace) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::split_concats_test

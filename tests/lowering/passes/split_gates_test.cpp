@@ -9,7 +9,7 @@
 #include "frontend/graph/views.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::split_gates_test {
 namespace {
 
 constexpr std::int64_t rows = 1024, width = 2048;  // of a half: as small as those that are split
@@ -82,4 +82,4 @@ TEST(SplitGates, AProductThatIsReadWholeStays) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::split_gates_test

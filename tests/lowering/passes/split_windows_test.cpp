@@ -10,7 +10,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/frontend/ops/run_op.h"
 
-namespace sylvite {
+namespace sylvite::split_windows_test {
 namespace {
 
 Graph pool(Op op, const Dims& image, const Attributes& window) {
@@ -69,4 +69,4 @@ TEST(SplitWindows, LeavesStepsAndLinesAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::split_windows_test

@@ -6,7 +6,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::spread_short_rows_test {
 namespace {
 
 Graph fold_of(Op op, const Dims& dims, std::int64_t axis, DType dtype, std::int64_t keepdims) {
@@ -76,4 +76,4 @@ TEST(SpreadShortRows, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::spread_short_rows_test

@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::turn_images_test {
 namespace {
 
 /// Tokens that become an image, a depthwise convolution over it, and tokens again, as in mixed feed-forward layers.
@@ -157,4 +157,4 @@ TEST(TurnImages, LinesOfChannelsAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::turn_images_test

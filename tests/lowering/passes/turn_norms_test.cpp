@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::turn_norms_test {
 namespace {
 
 TEST(TurnNorms, SoftmaxOverChannelsIsOfRows) {
@@ -104,4 +104,4 @@ TEST(TurnNorms, RowsAndShortColumnsStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::turn_norms_test

@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::turn_products_test {
 namespace {
 
 Tensor narrow_tensor(const Dims& dims, std::uint32_t seed) {
@@ -83,4 +83,4 @@ TEST(TurnProducts, StayWhereTheyWouldHaveFewRowsOrOddOnes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::turn_products_test

@@ -9,7 +9,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::volumes_test {
 namespace {
 
 ValueId conv3d(Graph& graph, ValueId x, std::int64_t filters, std::int64_t taps, std::int64_t stride = 1,
@@ -128,4 +128,4 @@ TEST(Volumes, FewChannelsAreWidened) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::volumes_test

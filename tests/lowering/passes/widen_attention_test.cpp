@@ -6,7 +6,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::widen_attention_test {
 namespace {
 
 /// As tensor cores do: rows of whole vectors, and heads of at most 16.
@@ -68,4 +68,4 @@ TEST(WidenAttention, NotWhereItGainsNothing) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_attention_test

@@ -8,7 +8,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::widen_bits_test {
 namespace {
 
 Graph product(int rows, const char* op, bool has_zeros, int bits) {
@@ -70,4 +70,4 @@ TEST(WidenBits, OnlyWhereAskedFor) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_bits_test

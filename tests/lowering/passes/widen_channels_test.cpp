@@ -7,7 +7,7 @@
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::widen_channels_test {
 namespace {
 
 std::vector<std::int64_t> channels_of_convolutions(const Graph& graph) {
@@ -113,4 +113,4 @@ TEST(WidenChannels, WholeVectorsStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_channels_test

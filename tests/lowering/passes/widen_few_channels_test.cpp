@@ -3,7 +3,7 @@
 #include "frontend/graph/interpreter.h"
 #include "lowering/passes/pass_list.h"
 
-namespace sylvite {
+namespace sylvite::widen_few_channels_test {
 namespace {
 
 Graph convolution(std::int64_t channels, std::int64_t taps, std::int64_t stride, std::int64_t pad,
@@ -81,4 +81,4 @@ TEST(FewChannels, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_few_channels_test

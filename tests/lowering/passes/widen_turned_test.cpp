@@ -5,7 +5,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::widen_turned_test {
 namespace {
 
 TEST(WidenTurned, CastsComeBehindTransposes) {
@@ -35,4 +35,4 @@ TEST(WidenTurned, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::widen_turned_test

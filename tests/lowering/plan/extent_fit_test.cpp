@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace sylvite {
+namespace sylvite::extent_fit_test {
 namespace {
 
 const std::vector<FitSymbol> two = {{"batch", 1}, {"length", 1}};
@@ -162,4 +162,4 @@ TEST(ExtentFit, SumsThatAreSuggestedMakeProducts) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::extent_fit_test

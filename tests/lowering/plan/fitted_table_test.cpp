@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::fitted_table_test {
 namespace {
 
 const std::vector<FitSymbol> names = {{"length", 1}};
@@ -56,4 +56,4 @@ TEST(FittedTable, ABlockHasNoAxisBeyondTheWhole) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fitted_table_test

@@ -5,7 +5,7 @@
 #include "frontend/ops/op_table.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::fusion_test {
 namespace {
 
 using testing::ElementsAre;
@@ -225,4 +225,4 @@ TEST_F(FusionTest, OriginSaysWhy) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::fusion_test

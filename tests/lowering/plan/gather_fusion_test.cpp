@@ -9,7 +9,7 @@
 
 // Gathers as views of pointwise work: all on a device that has templates, a GPU, and on a CPU those that load single elements.
 
-namespace sylvite {
+namespace sylvite::gather_fusion_test {
 namespace {
 
 LoweringOptions on_a_gpu() {
@@ -160,4 +160,4 @@ TEST(GatherFusion, RowsAreTakenByThemselvesOnACpu) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gather_fusion_test

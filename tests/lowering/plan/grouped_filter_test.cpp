@@ -4,7 +4,7 @@
 
 #include "lowering/plan/packing.h"
 
-namespace sylvite {
+namespace sylvite::grouped_filter_test {
 namespace {
 
 Tensor counting(const Dims& dims) {
@@ -74,4 +74,4 @@ TEST(GroupedFilter, IsPackedAsAFilterOfItsSpreadChannels) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::grouped_filter_test

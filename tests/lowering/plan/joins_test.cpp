@@ -8,7 +8,7 @@
 
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::joins_test {
 namespace {
 
 /// Two values that are computed side by side, and what reads their concat.
@@ -41,4 +41,4 @@ TEST(Joins, NotWhatLiesApart) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::joins_test

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::kernel_test {
 namespace {
 
 using testing::HasSubstr;
@@ -107,4 +107,4 @@ TEST(Kernel, ForeignTextIsRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::kernel_test

@@ -8,7 +8,7 @@
 #include "tests/lowering/sample_graphs.h"
 #include "tests/support/sample_loops.h"
 
-namespace sylvite {
+namespace sylvite::loop_launches_test {
 namespace {
 
 TEST(LoopLaunches, ComputeWhatTheGraphComputes) {
@@ -114,4 +114,4 @@ TEST(LoopLaunches, AreVerified) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::loop_launches_test

@@ -6,7 +6,7 @@
 #include "lowering/plan/plan.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::lower_test {
 namespace {
 
 TEST(Lower, ResidualNetwork) {
@@ -171,4 +171,4 @@ TEST(Lower, PlanTextLinesUp) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::lower_test

@@ -6,7 +6,7 @@
 #include "lowering/plan/plan_verifier.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::memory_plan_test {
 namespace {
 
 /// Reductions between softmaxes: values that cannot fuse.
@@ -77,4 +77,4 @@ TEST(PlanVerifier, FindsPlacesOutsideTheArena) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::memory_plan_test

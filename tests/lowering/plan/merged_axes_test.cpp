@@ -6,7 +6,7 @@
 
 #include "sylvite/graph_text.h"
 
-namespace sylvite {
+namespace sylvite::merged_axes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST(MergedAxes, TypesOfThemLieAlike) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::merged_axes_test

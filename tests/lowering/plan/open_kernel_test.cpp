@@ -10,7 +10,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::open_kernel_test {
 namespace {
 
 using testing::HasSubstr;
@@ -257,4 +257,4 @@ TEST(RunExtents, KnowTheLeastAndWhatDivides) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::open_kernel_test

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::packing_test {
 namespace {
 
 Tensor counting(const Dims& dims) {
@@ -113,4 +113,4 @@ TEST(Packing, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::packing_test

@@ -4,7 +4,7 @@
 
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::repeats_test {
 namespace {
 
 ValueId squared(Graph& graph, ValueId x) {
@@ -65,4 +65,4 @@ TEST(Repeats, WorkThatManyElementsShareIsStored) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::repeats_test

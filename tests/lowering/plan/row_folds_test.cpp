@@ -7,7 +7,7 @@
 #include "frontend/ops/op_table.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::row_folds_test {
 namespace {
 
 /// A device whose template takes kernels with so many folds.
@@ -73,4 +73,4 @@ TEST_F(RowFolds, SumsOfColumnsStayApart) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::row_folds_test

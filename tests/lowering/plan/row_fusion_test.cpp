@@ -7,7 +7,7 @@
 #include "lowering/algorithms/problems.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::row_fusion_test {
 namespace {
 
 constexpr std::int64_t plane_bytes = 4L * 32 * 12 * 12;
@@ -107,4 +107,4 @@ TEST(RowFusion, GatheredRowsAreFoldedWhereTheyLie) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::row_fusion_test

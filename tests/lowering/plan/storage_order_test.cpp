@@ -5,7 +5,7 @@
 
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::storage_order_test {
 namespace {
 
 TEST(StorageOrder, BlocksOfChannelsAreOutermost) {
@@ -35,4 +35,4 @@ TEST(StorageOrder, WeightsInBlocksForEachImage) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::storage_order_test

@@ -11,7 +11,7 @@
 #include "frontend/values/size_table.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::symbolic_plan_test {
 namespace {
 
 const std::vector<FitSymbol> names = {{"batch", 1}, {"length", 1}};
@@ -251,4 +251,4 @@ TEST(SymbolicPlan, NumbersOfOtherKindsAreNoExpressions) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::symbolic_plan_test

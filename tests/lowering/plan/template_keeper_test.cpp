@@ -8,7 +8,7 @@
 #include "lowering/plan/fusion.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::template_keeper_test {
 namespace {
 
 using testing::ElementsAre;
@@ -150,4 +150,4 @@ TEST_F(KeptTemplates, WideWorkOnNarrowValuesIsRepeated) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::template_keeper_test

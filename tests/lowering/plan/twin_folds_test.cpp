@@ -9,7 +9,7 @@
 #include "lowering/plan/plan_interpreter.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::twin_folds_test {
 namespace {
 
 using testing::ElementsAre;
@@ -98,4 +98,4 @@ TEST_F(TwinFolds, SmallFoldsAreOneLaunch) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::twin_folds_test

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "lowering/plan/packing.h"
 
-namespace sylvite {
+namespace sylvite::winograd_test {
 namespace {
 
 std::vector<double> times(const Matrix& matrix, const std::vector<double>& vector) {
@@ -121,4 +121,4 @@ TEST(Winograd, RefusesWhatItCannotTransform) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::winograd_test

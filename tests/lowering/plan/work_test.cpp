@@ -4,7 +4,7 @@
 
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::work_test {
 namespace {
 
 Work work(const std::string& text) {
@@ -49,4 +49,4 @@ TEST(Work, CountsWhatIsGatheredOnly) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::work_test

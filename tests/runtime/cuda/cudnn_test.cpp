@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::cudnn_test {
 namespace {
 
 using testing::HasSubstr;
@@ -23,4 +23,4 @@ TEST(Cudnn, AnAbsentLibraryIsNamed) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cudnn_test

@@ -7,7 +7,7 @@
 
 #include "lowering/plan/plan.h"
 
-namespace sylvite {
+namespace sylvite::launch_streams_test {
 namespace {
 
 using testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(LaunchStreams, KernelsOfALibraryShareAWorkspace) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::launch_streams_test

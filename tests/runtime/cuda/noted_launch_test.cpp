@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "runtime/cuda/recorder.h"
 
-namespace sylvite::cuda {
+namespace sylvite::cuda::noted_launch_test {
 namespace {
 
 using testing::ElementsAre;
@@ -100,4 +100,4 @@ TEST(CudaScratchPlaces, AreUsedAgain) {
 }
 
 }  // namespace
-}  // namespace sylvite::cuda
+}  // namespace sylvite::cuda::noted_launch_test

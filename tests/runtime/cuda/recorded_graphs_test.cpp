@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sylvite {
+namespace sylvite::recorded_graphs_test {
 namespace {
 
 DeviceArguments at(cuda::DevicePointer address) {
@@ -51,4 +51,4 @@ TEST(RecordedGraphs, AreRecordedABoundedNumberOfTimes) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::recorded_graphs_test

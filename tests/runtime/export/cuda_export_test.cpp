@@ -20,7 +20,7 @@
 #include "tests/support/gpu_cases.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::cuda_export_test {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(NvJitLink, RefusesWhatIsNoPtx) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::cuda_export_test

@@ -6,7 +6,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::data_object_test {
 namespace {
 
 using testing::HasSubstr;
@@ -26,4 +26,4 @@ TEST(DataObject, IsWhatReadersOfElfExpect) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::data_object_test

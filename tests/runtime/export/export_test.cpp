@@ -25,7 +25,7 @@
 #include "tests/runtime/test_session.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::export_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -464,4 +464,4 @@ TEST(EmbedExampleTest, RunsWithNothingButLibc) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::export_test

@@ -10,7 +10,7 @@
 #include "tests/support/growing_decoder.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::open_export_test {
 namespace {
 
 using testing::HasSubstr;
@@ -381,4 +381,4 @@ TEST_F(OpenExport, TooManyProgramsAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::open_export_test

@@ -9,7 +9,7 @@
 #include "tests/support/sample_states.h"
 #include "tests/support/shell.h"
 
-namespace sylvite {
+namespace sylvite::states_export_test {
 namespace {
 
 class StatesExport : public testing::Test {
@@ -122,4 +122,4 @@ int main(int count, char** words) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::states_export_test

@@ -8,7 +8,7 @@
 #include "tests/support/attention_kernels.h"
 #include "tests/support/sample_card.h"
 
-namespace sylvite {
+namespace sylvite::attention_test {
 namespace {
 
 using testing::HasSubstr;
@@ -196,4 +196,4 @@ TEST(CudaAttention, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::attention_test

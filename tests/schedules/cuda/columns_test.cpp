@@ -9,7 +9,7 @@
 #include "tests/support/norm_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::columns_test {
 namespace {
 
 using testing::HasSubstr;
@@ -143,4 +143,4 @@ TEST(CudaColumns, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::columns_test

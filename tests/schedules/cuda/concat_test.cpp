@@ -6,7 +6,7 @@
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/norm_kernels.h"
 
-namespace sylvite {
+namespace sylvite::concat_test {
 namespace {
 
 using testing::ElementsAre;
@@ -67,4 +67,4 @@ TEST(CudaConcat, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::concat_test

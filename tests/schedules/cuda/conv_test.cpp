@@ -10,7 +10,7 @@
 #include "tests/support/conv_kernels.h"
 #include "tests/support/sample_card.h"
 
-namespace sylvite {
+namespace sylvite::conv_test {
 namespace {
 
 using testing::HasSubstr;
@@ -277,4 +277,4 @@ TEST(CudaConv, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::conv_test

@@ -14,7 +14,7 @@
 
 // What the templates of gradients read, and that their texts compile; tests/gpu runs them.
 
-namespace sylvite {
+namespace sylvite::gradients_test {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST(CudaGradients, ReferencesAgreeWithTheInterpreter) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::gradients_test

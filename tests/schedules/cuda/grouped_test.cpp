@@ -13,7 +13,7 @@
 #include "tests/support/run_kernel.h"
 #include "tests/support/sample_card.h"
 
-namespace sylvite {
+namespace sylvite::grouped_test {
 namespace {
 
 using testing::HasSubstr;
@@ -182,4 +182,4 @@ TEST(CudaGrouped, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::grouped_test

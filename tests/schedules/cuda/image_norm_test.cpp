@@ -9,7 +9,7 @@
 #include "tests/support/norm_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::image_norm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(CudaImageNorm, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::image_norm_test

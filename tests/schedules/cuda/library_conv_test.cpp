@@ -13,7 +13,7 @@
 #include "tests/support/conv_kernels.h"
 #include "tests/support/gpu_cases.h"
 
-namespace sylvite {
+namespace sylvite::library_conv_test {
 namespace {
 
 using testing::HasSubstr;
@@ -108,4 +108,4 @@ TEST(LibraryConv, FiltersArePackedTapByTap) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::library_conv_test

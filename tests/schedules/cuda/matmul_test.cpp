@@ -16,7 +16,7 @@
 #include "tests/support/matmul_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::matmul_test {
 namespace {
 
 using testing::HasSubstr;
@@ -309,4 +309,4 @@ TEST(CudaMatmul, PrintsTheEpilogueAroundTheTemplate) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::matmul_test

@@ -7,7 +7,7 @@
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/norm_kernels.h"
 
-namespace sylvite {
+namespace sylvite::norm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -103,4 +103,4 @@ TEST(CudaNorm, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::norm_test

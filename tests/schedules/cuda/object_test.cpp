@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::object_test {
 namespace {
 
 /// No field has its default.
@@ -104,4 +104,4 @@ TEST(CudaObject, OthersAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::object_test

@@ -17,7 +17,7 @@
 
 // Templates whose text serves a range of sizes.
 
-namespace sylvite {
+namespace sylvite::open_test {
 namespace {
 
 Machine hopper() {
@@ -483,4 +483,4 @@ TEST(CudaOpen, ClassesOfExtents) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::open_test

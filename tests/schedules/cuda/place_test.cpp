@@ -8,7 +8,7 @@
 
 // What the template of replaced values reads and refuses, and that its text compiles; tests/gpu runs it.
 
-namespace sylvite {
+namespace sylvite::place_test {
 namespace {
 
 TEST(CudaPlace, ReadsDimsAheadOfTheAxisAsBatches) {
@@ -50,4 +50,4 @@ TEST(CudaPlace, LeavesSumsToOthers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::place_test

@@ -9,7 +9,7 @@
 #include "tests/support/row_fold_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::row_folds_test {
 namespace {
 
 using testing::HasSubstr;
@@ -67,4 +67,4 @@ TEST(CudaRowFolds, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::row_folds_test

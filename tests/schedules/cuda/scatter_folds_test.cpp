@@ -8,7 +8,7 @@
 
 // What the template of folded values reads and refuses, and that its text compiles; tests/gpu runs it.
 
-namespace sylvite {
+namespace sylvite::scatter_folds_test {
 namespace {
 
 TEST(CudaScatterFolds, ReadsDimsAroundTheAxisAsBatchesAndColumns) {
@@ -61,4 +61,4 @@ TEST(CudaScatterFolds, RefusesWithAReason) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::scatter_folds_test

@@ -9,7 +9,7 @@
 #include "tests/support/norm_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::softmax_columns_test {
 namespace {
 
 using testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST(CudaSoftmaxColumns, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::softmax_columns_test

@@ -8,7 +8,7 @@
 
 // What the template of first elements reads and refuses, and that its text compiles; tests/gpu runs it.
 
-namespace sylvite {
+namespace sylvite::top_k_test {
 namespace {
 
 TEST(CudaTopK, ReadsRowsAlongAnyAxis) {
@@ -46,4 +46,4 @@ TEST(CudaTopK, LeavesShortRowsBesideEachOtherAndManyWideElementsToOthers) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::top_k_test

@@ -6,7 +6,7 @@
 #include "schedules/cuda/nvrtc.h"
 #include "tests/support/norm_kernels.h"
 
-namespace sylvite {
+namespace sylvite::transpose_test {
 namespace {
 
 using testing::HasSubstr;
@@ -120,4 +120,4 @@ TEST(CudaTranspose, Compiles) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::transpose_test

@@ -15,7 +15,7 @@
 #include "tests/support/conv_kernels.h"
 #include "tests/support/matmul_kernels.h"
 
-namespace sylvite {
+namespace sylvite::warps_test {
 namespace {
 
 using testing::HasSubstr;
@@ -188,4 +188,4 @@ TEST(CudaWarps, CompilesForEveryCard) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::warps_test

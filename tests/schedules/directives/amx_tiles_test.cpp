@@ -10,7 +10,7 @@
 // AMX tiles beside the interpreter in f32 on the same numbers: products of bf16 are exact in f32 and are
 // added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
 
-namespace sylvite {
+namespace sylvite::amx_tiles_test {
 namespace {
 
 using testing::_;
@@ -283,4 +283,4 @@ TEST(AmxSpace, NeedsATargetWithAmx) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::amx_tiles_test

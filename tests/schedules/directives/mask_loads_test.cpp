@@ -8,7 +8,7 @@
 #include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::mask_loads_test {
 namespace {
 
 using testing::ContainsRegex;
@@ -70,4 +70,4 @@ TEST(MaskLoads, LeavesOtherLoadsAlone) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::mask_loads_test

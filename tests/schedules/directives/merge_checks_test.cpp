@@ -9,7 +9,7 @@
 #include "tests/support/lowered_text.h"
 #include "tests/support/temporary_folder.h"
 
-namespace sylvite {
+namespace sylvite::merge_checks_test {
 namespace {
 
 /// out(x, y) = in(x, y) + y
@@ -63,4 +63,4 @@ TEST(MergeChecks, RefusesWhatEachCheckRefuses) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::merge_checks_test

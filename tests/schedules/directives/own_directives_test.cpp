@@ -10,7 +10,7 @@
 #include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::own_directives_test {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(OwnDirectives, AreNotAboutInputs) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::own_directives_test

@@ -9,7 +9,7 @@
 #include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::stream_ahead_test {
 namespace {
 
 const char* const dense =
@@ -121,4 +121,4 @@ TEST(StreamAhead, NamesWhatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::stream_ahead_test

@@ -19,7 +19,7 @@
 #include "tests/schedules/spaces/golden_cases.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::golden_test {
 namespace {
 
 std::string text_of(const NamedValues& values) {
@@ -140,4 +140,4 @@ TEST(GoldenOrder, EverySpaceHasThreeKernels) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::golden_test

@@ -5,7 +5,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::grouped_conv_test {
 namespace {
 
 struct GroupedCase {
@@ -103,4 +103,4 @@ TEST(GroupedBlocks, OtherTemplatesAndNarrowGroupsAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::grouped_conv_test

@@ -6,7 +6,7 @@
 #include "tests/support/lowered_text.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_attention_chunks_test {
 namespace {
 
 using testing::HasSubstr;
@@ -147,4 +147,4 @@ TEST(AttentionChunks, OthersAreRefused) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_attention_chunks_test

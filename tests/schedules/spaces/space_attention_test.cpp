@@ -2,7 +2,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_attention_test {
 namespace {
 
 struct AttentionCase {
@@ -120,4 +120,4 @@ TEST(AttentionRows, TwoDimensional) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_attention_test

@@ -2,7 +2,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_contraction_test {
 namespace {
 
 struct GroupedCase {
@@ -94,4 +94,4 @@ TEST(GroupedContraction, OtherElementsAgree) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_contraction_test

@@ -11,7 +11,7 @@
 // Convolutions of bf16 through AMX, beside the interpreter in f32 on the same numbers: products of bf16 are
 // exact in f32 and are added up in f32, so that only the stored result is rounded, by 2^-9 of itself.
 
-namespace sylvite {
+namespace sylvite::space_conv_amx_test {
 namespace {
 
 struct ConvCase {
@@ -190,4 +190,4 @@ TEST(ConvAmx, RefuseWithAReason) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_conv_amx_test

@@ -2,7 +2,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_conv_rows_test {
 namespace {
 
 struct RowsCase {
@@ -132,4 +132,4 @@ TEST(ConvRows, RefusesWithAReason) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_conv_rows_test

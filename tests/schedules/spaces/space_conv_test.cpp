@@ -3,7 +3,7 @@
 #include "tests/support/conv_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_conv_test {
 namespace {
 
 struct ConvCase {
@@ -300,4 +300,4 @@ TEST(DepthwiseBlocked, EveryPointAgrees) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_conv_test

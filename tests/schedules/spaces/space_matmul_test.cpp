@@ -5,7 +5,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_matmul_test {
 namespace {
 
 /// a times weight, plus a bias, gelu, plus a residual: BERT's heavy kernel.
@@ -351,4 +351,4 @@ TEST(MatmulSpaces, CostPrefersTilesThatFillTheRegisters) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_matmul_test

@@ -4,7 +4,7 @@
 #include "tests/support/conv_kernels.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::space_winograd_test {
 namespace {
 
 constexpr double tolerance = 5e-6;  // of the output's scale; sums without transforms get 2e-6
@@ -211,4 +211,4 @@ TEST(ConvWinograd, IsTheDefaultWhereItShouldPay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::space_winograd_test

@@ -4,7 +4,7 @@
 #include "tests/support/bound_space.h"
 #include "tests/support/run_kernel.h"
 
-namespace sylvite {
+namespace sylvite::spaces_test {
 namespace {
 
 /// Small kernels with every kind of tail: the heuristic point of each space that takes one, and one other
@@ -342,4 +342,4 @@ TEST(SpaceTable, RefusalsSayWhy) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::spaces_test
