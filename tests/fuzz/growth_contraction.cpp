@@ -244,7 +244,7 @@ void einsum(ModelGrower& g) {
   (void)g.emit(node);
 }
 
-constexpr Growth table[] = {
+constexpr Growth contraction_table[] = {
     {"matmul", 9, matmul},       {"gemm", 3, gemm},
     {"conv", 10, conv},          {"conv_transpose", 2, conv_transpose},
     {"attention", 4, attention}, {"recurrent", 1, recurrent},
@@ -255,7 +255,7 @@ constexpr Growth table[] = {
 }  // namespace
 
 std::span<const Growth> contraction_growths() {
-  return table;
+  return contraction_table;
 }
 
 }  // namespace sylvite::fuzz

@@ -154,7 +154,7 @@ void global_pool(ModelGrower& g) {
       make_node(g.one_of<const char*>({"GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"}), {x->name}));
 }
 
-constexpr Growth table[] = {
+constexpr Growth fold_table[] = {
     {"reduce", 8, reduce},
     {"softmax", 4, softmax},
     {"layer_norm", 4, layer_norm},
@@ -168,7 +168,7 @@ constexpr Growth table[] = {
 }  // namespace
 
 std::span<const Growth> fold_growths() {
-  return table;
+  return fold_table;
 }
 
 }  // namespace sylvite::fuzz

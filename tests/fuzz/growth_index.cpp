@@ -191,7 +191,7 @@ void reverse_sequence(ModelGrower& g) {
   (void)g.emit(node);
 }
 
-constexpr Growth table[] = {
+constexpr Growth index_table[] = {
     {"gather", 4, gather},
     {"gather_elements", 2, gather_elements},
     {"gather_nd", 2, gather_nd},
@@ -207,7 +207,7 @@ constexpr Growth table[] = {
 }  // namespace
 
 std::span<const Growth> index_growths() {
-  return table;
+  return index_table;
 }
 
 }  // namespace sylvite::fuzz

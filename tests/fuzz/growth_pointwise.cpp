@@ -222,7 +222,7 @@ void written_out_activation(ModelGrower& g) {
   }
 }
 
-constexpr Growth table[] = {
+constexpr Growth pointwise_table[] = {
     {"unary_real", 12, unary_real},
     {"unary_with_attributes", 5, unary_with_attributes},
     {"unary_integer", 2, unary_integer},
@@ -243,7 +243,7 @@ constexpr Growth table[] = {
 }  // namespace
 
 std::span<const Growth> pointwise_growths() {
-  return table;
+  return pointwise_table;
 }
 
 }  // namespace sylvite::fuzz

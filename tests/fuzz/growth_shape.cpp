@@ -228,7 +228,7 @@ void resize(ModelGrower& g) {
   (void)g.emit(node);
 }
 
-constexpr Growth table[] = {
+constexpr Growth shape_table[] = {
     {"reshape", 6, reshape},
     {"transpose", 6, transpose},
     {"squeeze_or_unsqueeze", 3, squeeze_or_unsqueeze},
@@ -247,7 +247,7 @@ constexpr Growth table[] = {
 }  // namespace
 
 std::span<const Growth> shape_growths() {
-  return table;
+  return shape_table;
 }
 
 }  // namespace sylvite::fuzz

@@ -34,15 +34,15 @@ namespace {
 
 namespace po = boost::program_options;
 
-struct Arguments {
+struct ScheduleArguments {
   std::size_t cases = 30, schedules = 10;
   std::string shard = "0/1";
   unsigned seed = 1;
   bool verbose = false;
 };
 
-Arguments parse_arguments(int argc, char** argv) {
-  Arguments arguments;
+ScheduleArguments parse_schedule_arguments(int argc, char** argv) {
+  ScheduleArguments arguments;
   po::options_description table("schedule_fuzz");
   table.add_options()("help,h", "show this text");
   table.add_options()("cases", po::value(&arguments.cases), "kernels to run");
@@ -55,7 +55,7 @@ Arguments parse_arguments(int argc, char** argv) {
 }
 
 /// Multiplications, or elements touched, of the kernel: what its plain schedule takes time for.
-double work_of(const Kernel& kernel) {
+double kernel_work(const Kernel& kernel) {
   double work = 0;
   for (const Node& node : kernel.body.nodes()) {
     double step = 1;
@@ -77,7 +77,7 @@ class Collection {
   void add(const Plan& plan) {
     constexpr double most_work = 3e8;
     for (const Kernel& kernel : plan.kernels)
-      if (work_of(kernel) <= most_work && ids_.insert(kernel.id).second) kernels_.push_back(kernel);
+      if (kernel_work(kernel) <= most_work && ids_.insert(kernel.id).second) kernels_.push_back(kernel);
   }
   /// Up to `count` kernels; of those with many schedules first.
   [[nodiscard]] std::vector<Kernel> draw(std::size_t count, std::mt19937& random) {
@@ -221,7 +221,7 @@ Outcome check_kernel(const Kernel& kernel, std::size_t schedules, unsigned seed)
   return {"agrees", fmt::format("{} {} {}", tally.same, tally.close, tally.refused)};
 }
 
-int run(const Arguments& arguments) {
+int run(const ScheduleArguments& arguments) {
   const Shard shard = parse_shard(arguments.shard);
   const auto start = std::chrono::steady_clock::now();
   std::mt19937 random(arguments.seed);
@@ -262,6 +262,7 @@ int run(const Arguments& arguments) {
 }  // namespace sylvite::fuzz
 
 int main(int argc, char** argv) {
-  return sylvite::guarded_main(
-      "schedule_fuzz", [&] { return sylvite::fuzz::run(sylvite::fuzz::parse_arguments(argc, argv)); });
+  return sylvite::guarded_main("schedule_fuzz", [&] {
+    return sylvite::fuzz::run(sylvite::fuzz::parse_schedule_arguments(argc, argv));
+  });
 }
