@@ -66,13 +66,13 @@ Traits traits_of(const Schedule& schedule) {
 }
 
 /// The candidates of one form.
-struct Group {
+struct DecisionGroup {
   std::vector<std::size_t> rows;
   std::vector<Traits> traits;  ///< of each row
 };
 
 /// Not equal in all rows, numbers first, then those with short values.
-std::vector<Trait> varying_traits(const Group& group) {
+std::vector<Trait> varying_traits(const DecisionGroup& group) {
   std::set<Trait> all;
   for (const Traits& traits : group.traits)
     for (const auto& [trait, values] : traits) all.insert(trait);
@@ -100,7 +100,7 @@ struct Trimmed {
   std::size_t back = 0;
 };
 
-Trimmed common_ends(const Group& group, const Trait& trait) {
+Trimmed common_ends(const DecisionGroup& group, const Trait& trait) {
   std::vector<const Values*> all;
   for (const Traits& traits : group.traits)
     if (const auto found = traits.find(trait); found != traits.end()) all.push_back(&found->second);
@@ -120,7 +120,8 @@ Trimmed common_ends(const Group& group, const Trait& trait) {
 }
 
 /// "i=14", "v1.i=14" or "v1.fuse(b,ll..)".
-std::string trait_text(const Group& group, const Trait& trait, const Values& values, bool with_stage) {
+std::string trait_text(const DecisionGroup& group, const Trait& trait, const Values& values,
+                       bool with_stage) {
   const std::string stage = with_stage ? trait.stage + "." : "";
   if (trait.is_number) return fmt::format("{}{}={}", stage, trait.loop, values.front());
   const auto [front, back] = common_ends(group, trait);
@@ -135,7 +136,7 @@ bool is_namesake(const Trait& one, const Trait& other) {
 }
 
 /// Adds to the labels of the group's rows what tells them apart.
-void label_group(const Group& group, std::vector<std::string>& labels) {
+void label_group(const DecisionGroup& group, std::vector<std::string>& labels) {
   const std::vector<Trait> varying = varying_traits(group);
   std::size_t apart = 1;
   for (const Trait& trait : varying) {
@@ -159,12 +160,12 @@ void label_group(const Group& group, std::vector<std::string>& labels) {
 
 std::vector<std::string> candidate_labels(const std::vector<std::string>& candidates) {
   std::vector<std::string> labels;
-  std::map<std::string, Group> groups;
+  std::map<std::string, DecisionGroup> groups;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     try {
       const Candidate candidate = Candidate::parse(candidates[i]);
       labels.push_back(candidate.form.to_string());
-      Group& group = groups[labels.back()];
+      DecisionGroup& group = groups[labels.back()];
       group.rows.push_back(i);
       group.traits.push_back(traits_of(candidate.schedule));
     } catch (const Error&) {  // written by another version

@@ -16,7 +16,7 @@ namespace {
 constexpr double patience_seconds = 0.2;
 
 /// A batch of compile jobs on its way through the pool, while measurements go the same way.
-struct Batch {
+struct CandidateBatch {
   std::shared_ptr<WorkerPool> pool;
   std::vector<JobId> ids;
 
@@ -62,7 +62,7 @@ Trial make_trial(const Kernel& kernel, const CompiledCandidate& compiled, const 
 }
 
 Evaluator make_evaluator(const std::shared_ptr<WorkerPool>& pool, const Machine& machine) {
-  auto batch = std::make_shared<Batch>(Batch{pool, {}});
+  auto batch = std::make_shared<CandidateBatch>(CandidateBatch{pool, {}});
   Evaluator evaluator;
   evaluator.spaces = [](const Kernel& kernel, const Machine& m) { return spaces_for(kernel, m); };
   evaluator.reference = [machine](const Kernel& kernel) { return reference_candidate(kernel, machine); };

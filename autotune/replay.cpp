@@ -18,7 +18,7 @@ constexpr int rounds = 3;
 constexpr int round_samples = 7;
 constexpr double sample_us = 200;
 /// Times of one object differ so much from process to process: by where its memory lies, and the clock.
-constexpr double least_band = 0.03;
+constexpr double least_replay_band = 0.03;
 
 /// A task on its way.
 struct Contest {
@@ -44,7 +44,7 @@ std::vector<Candidate> wanted_candidates(const Contest& contest, const Evaluator
   return wanted;
 }
 
-void fail(Contest& contest, const std::string& message, Movement movement) {
+void fail_contest(Contest& contest, const std::string& message, Movement movement) {
   contest.result.movement = movement;
   contest.result.message = message;
 }
@@ -61,10 +61,11 @@ void take_object(Contest& contest, std::size_t which, const Candidate& candidate
     return;
   }
   const std::string message = result ? result->message : "not compiled in time";
-  if (which == 0) fail(contest, "the reference schedule does not compile: " + message, Movement::unknown);
+  if (which == 0)
+    fail_contest(contest, "the reference schedule does not compile: " + message, Movement::unknown);
   if (which != 1 || !contest.reference) return;
   const bool judged = result && !result->unjudged;
-  fail(contest, message, judged ? Movement::failed : Movement::unknown);
+  fail_contest(contest, message, judged ? Movement::failed : Movement::unknown);
   if (judged)
     contest.result.winner =
         Trial{contest.task->kernel.id, candidate, result->verdict, {}, 0, 0, message, result->seconds};
@@ -150,10 +151,12 @@ void judge(Contest& contest) {
   if (!has_winner) return;
   result.winner = trial_of(contest, 0);
   if (result.winner->verdict == Verdict::noisy)
-    return fail(contest, contest.measured.front().front().message, Movement::unknown);
-  if (result.winner->verdict != Verdict::ok) return fail(contest, result.winner->message, Movement::failed);
+    return fail_contest(contest, contest.measured.front().front().message, Movement::unknown);
+  if (result.winner->verdict != Verdict::ok)
+    return fail_contest(contest, result.winner->message, Movement::failed);
   result.ratio = result.winner->median_us / contest.task->winner.median_us;
-  result.band = std::max(least_band, scatter(result.winner->samples_us) + scatter(contest.task->stored_us));
+  result.band =
+      std::max(least_replay_band, scatter(result.winner->samples_us) + scatter(contest.task->stored_us));
   result.movement = Movement::held;
   if (result.fallback && result.fallback->verdict == Verdict::ok) {
     const RaceVerdict race = compare_samples(samples_of(contest, 0), samples_of(contest, 1));

@@ -6,7 +6,7 @@ namespace sylvite {
 
 namespace {
 
-[[noreturn]] void fail(sqlite3* database, int result, std::string_view doing) {
+[[noreturn]] void fail_database(sqlite3* database, int result, std::string_view doing) {
   throw SqliteError(result & 0xff,
                     fmt::format("{}: {}", doing, database ? sqlite3_errmsg(database) : "out of memory"));
 }
@@ -17,13 +17,13 @@ SqliteConnection::SqliteConnection(const std::string& path, int open_flags, int 
   sqlite3* raw = nullptr;
   int result = sqlite3_open_v2(path.c_str(), &raw, open_flags, nullptr);
   handle_.reset(raw);
-  if (result != SQLITE_OK) fail(raw, result, "opening");
+  if (result != SQLITE_OK) fail_database(raw, result, "opening");
   sqlite3_busy_timeout(raw, busy_timeout_ms);
 }
 
 void SqliteConnection::execute(const std::string& sql) {
   int result = sqlite3_exec(handle_.get(), sql.c_str(), nullptr, nullptr, nullptr);
-  if (result != SQLITE_OK) fail(handle_.get(), result, sql.substr(0, 40));
+  if (result != SQLITE_OK) fail_database(handle_.get(), result, sql.substr(0, 40));
 }
 
 std::int64_t SqliteConnection::integer(const std::string& sql) {
@@ -33,10 +33,10 @@ std::int64_t SqliteConnection::integer(const std::string& sql) {
 
 void SqliteConnection::copy_from(SqliteConnection& source) {
   sqlite3_backup* backup = sqlite3_backup_init(handle_.get(), "main", source.handle(), "main");
-  if (backup == nullptr) fail(handle_.get(), sqlite3_errcode(handle_.get()), "copying");
+  if (backup == nullptr) fail_database(handle_.get(), sqlite3_errcode(handle_.get()), "copying");
   int step = sqlite3_backup_step(backup, -1);
   int result = sqlite3_backup_finish(backup);
-  if (step != SQLITE_DONE) fail(handle_.get(), result == SQLITE_OK ? step : result, "copying");
+  if (step != SQLITE_DONE) fail_database(handle_.get(), result == SQLITE_OK ? step : result, "copying");
 }
 
 SqliteStatement::SqliteStatement(SqliteConnection& connection, std::string_view sql)
@@ -67,7 +67,7 @@ bool SqliteStatement::step() {
   int result = sqlite3_step(statement_.get());
   if (result == SQLITE_ROW) return true;
   if (result != SQLITE_DONE)
-    fail(database_, result, std::string_view(sqlite3_sql(statement_.get())).substr(0, 40));
+    fail_database(database_, result, std::string_view(sqlite3_sql(statement_.get())).substr(0, 40));
   return false;
 }
 
@@ -91,7 +91,7 @@ double SqliteStatement::real(int column) const {
 }
 
 void SqliteStatement::check(int result) const {
-  if (result != SQLITE_OK) fail(database_, result, "preparing a statement");
+  if (result != SQLITE_OK) fail_database(database_, result, "preparing a statement");
 }
 
 SqliteTransaction::SqliteTransaction(SqliteConnection& connection) : connection_(connection) {

@@ -6,7 +6,7 @@
 namespace sylvite {
 namespace {
 
-[[noreturn]] void fail(const Kernel& kernel, const std::string& message) {
+[[noreturn]] void fail_kernel(const Kernel& kernel, const std::string& message) {
   if (is_machine_failure(message)) throw IoError("{}", with_advice(message));
   throw CompileError("kernel {}: the plain reference schedule, which others are checked against, fails: {}",
                      kernel.id, message);
@@ -24,10 +24,10 @@ std::vector<CompileResult> compile_all(const Kernel& kernel, const Machine& mach
   for (std::optional<CompileResult>& result : evaluator.finish_compiling(patience)) {
     if (!result)
       result = {Verdict::compile_timeout, "", "it did not compile in time", options.compile_timeout};
-    if (result->unjudged) fail(kernel, result->message);
+    if (result->unjudged) fail_kernel(kernel, result->message);
     results.push_back(std::move(*result));
   }
-  if (results.at(0).verdict != Verdict::ok) fail(kernel, results[0].message);
+  if (results.at(0).verdict != Verdict::ok) fail_kernel(kernel, results[0].message);
   return results;
 }
 
@@ -57,7 +57,7 @@ std::vector<Trial> try_candidates(const Kernel& kernel, const Machine& machine,
   for (Trial& trial : trials) {
     if (trial.verdict != Verdict::ok) continue;
     const Measurement& measurement = measurements.at(measured);
-    if (measurement.unverifiable) fail(kernel, measurement.message);
+    if (measurement.unverifiable) fail_kernel(kernel, measurement.message);
     trial = make_trial(kernel, job.candidates[measured++], measurement);
   }
   return trials;

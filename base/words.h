@@ -15,6 +15,9 @@ namespace sylvite {
 /// The parts between separators, trimmed; empty ones are left out.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char separator);
 
+/// Takes the next line from the text, without its end.
+[[nodiscard]] std::string_view take_line(std::string_view& text);
+
 /// For messages that quote names of models: control characters but line breaks are '?', and what is very long lacks its
 /// middle, so that nothing drives a terminal or fills it.
 [[nodiscard]] std::string printable(std::string_view text);

@@ -93,7 +93,7 @@ int cache_prune(Words arguments) {
   return 0;
 }
 
-constexpr Action actions[] = {
+constexpr Action cache_actions[] = {
     {"size", cache_size, "how many objects there are, and how many bytes they take"},
     {"list", cache_list, "the objects, and how long each was not used"},
     {"prune", cache_prune, "remove what was not used for long"},
@@ -102,7 +102,7 @@ constexpr Action actions[] = {
 }  // namespace
 
 int verb_cache(std::span<const std::string> arguments) {
-  return run_action("cache", "The compiled kernels that later runs load.", actions, arguments);
+  return run_action("cache", "The compiled kernels that later runs load.", cache_actions, arguments);
 }
 
 }  // namespace sylvite

@@ -149,7 +149,7 @@ int db_why(Words arguments) {
   return 0;
 }
 
-constexpr Action actions[] = {
+constexpr Action db_actions[] = {
     {"top", db_top, "the stored winners that take longest"},
     {"trials", db_trials, "every trial of a kernel"},
     {"stats", db_stats, "counts, sizes and an integrity check"},
@@ -189,7 +189,7 @@ std::string microseconds(double value) {
 }
 
 int verb_db(Words arguments) {
-  return run_action("db", "Looks into the database of trials and winners.", actions, arguments);
+  return run_action("db", "Looks into the database of trials and winners.", db_actions, arguments);
 }
 
 }  // namespace sylvite

@@ -94,7 +94,7 @@ void say_right(const Options& options, const Model& model, std::size_t kernel, c
 }
 
 /// Options of the actions that read FILE.
-Options file_options(const std::string& action, const std::string& about) {
+Options schedule_file_options(const std::string& action, const std::string& about) {
   Options options("schedule " + action + " MODEL.onnx FILE [OPTION ...]", about);
   options.add_model_options();
   options.expect_words("MODEL.onnx FILE", 2, 2);
@@ -156,8 +156,8 @@ int schedule_show(Words arguments) {
 }
 
 int schedule_check(Words arguments) {
-  Options options =
-      file_options("check", "Whether the schedules of FILE compile and compute what the plain ones do.");
+  Options options = schedule_file_options(
+      "check", "Whether the schedules of FILE compile and compute what the plain ones do.");
   if (!options.parse(arguments)) return 0;
   const Model model = open_model(options);
   const auto check_one = [&](Bench& bench, const Proposal& proposal) {
@@ -210,7 +210,7 @@ Contest race(Bench& bench, const Model& model, const Proposal& proposal, int sam
 }
 
 int schedule_race(Words arguments) {
-  Options options = file_options(
+  Options options = schedule_file_options(
       "race", "Times the schedules of FILE in turns with those that kernels run now, after a check.");
   options.add_value("samples", "N", "of each, 3 to 1000", "31");
   if (!options.parse(arguments)) return 0;
@@ -244,7 +244,7 @@ void require_stored(const Database& database) {
 }
 
 int schedule_pin(Words arguments) {
-  Options options = file_options(
+  Options options = schedule_file_options(
       "pin", "Stores the schedules of FILE as winners that no search takes the place of, after a check.");
   if (!options.parse(arguments)) return 0;
   const Model model = open_model(options);
@@ -295,7 +295,7 @@ int schedule_unpin(Words arguments) {
   return 0;
 }
 
-constexpr Action actions[] = {
+constexpr Action schedule_actions[] = {
     {"show", schedule_show, "the schedules of a model's kernels, to edit, or as Halide C++"},
     {"check", schedule_check, "whether edited ones compile and are right"},
     {"race", schedule_race, "time edited ones in turns with those of now"},
@@ -307,7 +307,7 @@ constexpr Action actions[] = {
 
 int verb_schedule(Words arguments) {
   return run_action("schedule", "Schedules by hand: shown, edited, tried against the winner, and kept.",
-                    actions, arguments);
+                    schedule_actions, arguments);
 }
 
 }  // namespace sylvite

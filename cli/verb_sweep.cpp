@@ -68,7 +68,7 @@ CompileConfig command_config(const Options& options, const SweepPlan& plan) {
 }
 
 /// A plan is only looked at: no file is made for it.
-Database open_database(const Options& options, const std::string& path) {
+Database open_sweep_database(const Options& options, const std::string& path) {
   const bool only_asks = options.has("plan") && !options.has("restart");
   if (!only_asks) return Database(path);
   return std::filesystem::exists(path) ? Database::for_questions(path) : Database("");
@@ -82,7 +82,7 @@ int verb_sweep(std::span<const std::string> arguments) {
   const SweepPlan plan = read_sweep(options.words().front());
   const CompileConfig config = command_config(options, plan);
   set_up_log(config.log_level, config.log_progress == ProgressStyle::jsonl);
-  Database database = open_database(options, database_path(config));
+  Database database = open_sweep_database(options, database_path(config));
   if (!database.warning().empty()) log_text(LogLevel::warning, database.warning());
   if (options.has("restart")) reset_sweep(plan, database);
   print("{}", plan_table(plan, sweep_status(plan, database)));

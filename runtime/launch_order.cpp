@@ -19,14 +19,14 @@ void run_loop(const PlanLoop& loop, const LaunchOrder::Launch& launch) {
 }
 
 /// What several threads do, and what went wrong.
-struct Work {
+struct LaunchWork {
   std::span<const PlanLoop> loops;
   const LaunchOrder::Launch& launch;
   std::vector<std::exception_ptr> failures;
 };
 
 int do_task(void* /*context*/, int number, std::uint8_t* given) {
-  auto& [loops, launch, failures] = *reinterpret_cast<Work*>(given);
+  auto& [loops, launch, failures] = *reinterpret_cast<LaunchWork*>(given);
   const auto i = static_cast<std::size_t>(number);
   try {
     run_loop(loops[i], launch);
@@ -38,7 +38,7 @@ int do_task(void* /*context*/, int number, std::uint8_t* given) {
 }
 
 void run_at_once(RunContext& context, std::span<const PlanLoop> loops, const LaunchOrder::Launch& launch) {
-  Work work{loops, launch, std::vector<std::exception_ptr>(loops.size())};
+  LaunchWork work{loops, launch, std::vector<std::exception_ptr>(loops.size())};
   (void)parallel_for(&context, do_task, 0, static_cast<int>(loops.size()),
                      reinterpret_cast<std::uint8_t*>(&work));
   for (const std::exception_ptr& failure : work.failures)

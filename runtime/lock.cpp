@@ -50,14 +50,6 @@ constexpr std::array<HeadRow, 7> head = {{
 
 constexpr std::string_view advice = "run `sylvite lock` again";
 
-/// Takes the next line from the text, without its end.
-std::string_view take_line(std::string_view& text) {
-  const std::size_t end = text.find('\n');
-  const std::string_view line = text.substr(0, end);
-  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-  return line;
-}
-
 void check_title(std::string_view line, const std::string& path) {
   if (!line.starts_with(title))
     throw UsageError("{} is no lock: its first line is not '{}{}'", path, title, format_version);

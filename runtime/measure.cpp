@@ -161,10 +161,11 @@ std::string message_of(const std::exception& error, const std::string& target) {
 }
 
 /// Runs the candidate once and compares. Returns nothing, with the verdict in `reply`, when it fails.
-std::unique_ptr<KernelRunner> check(const Kernel& kernel, const MeasureRequest& request,
-                                    const CandidateMessage& message, const std::vector<Tensor>& inputs,
-                                    const std::vector<Tensor>& expected, ColdWeights& weights,
-                                    const Tolerance& tolerance, MeasurementReply& reply) {
+std::unique_ptr<KernelRunner> check_candidate(const Kernel& kernel, const MeasureRequest& request,
+                                              const CandidateMessage& message,
+                                              const std::vector<Tensor>& inputs,
+                                              const std::vector<Tensor>& expected, ColdWeights& weights,
+                                              const Tolerance& tolerance, MeasurementReply& reply) {
   try {
     auto runner = load_candidate(kernel, message, request.target, inputs, weights, request.timing.threads);
     runner->call();
@@ -221,8 +222,8 @@ MeasureReply Measurer::measure(const MeasureRequest& request, const std::functio
     const CandidateMessage& candidate = request.candidates[i];
     const bool tf32 = multiplies_in_tf32(oracle->kernel, Candidate::parse(candidate.candidate));
     const Tolerance tolerance = tolerance_of(oracle->kernel, tf32);
-    if (auto runner = check(oracle->kernel, request, candidate, oracle->inputs, oracle->outputs,
-                            *oracle->weights, tolerance, reply.results[i])) {
+    if (auto runner = check_candidate(oracle->kernel, request, candidate, oracle->inputs, oracle->outputs,
+                                      *oracle->weights, tolerance, reply.results[i])) {
       contestants.push_back({std::move(runner), &reply.results[i], request.timing.threads, tolerance});
     }
   }

@@ -32,7 +32,7 @@ T value_of(llvm::Expected<T> result, std::string_view doing) {
   return static_cast<T&&>(*result);
 }
 
-void check(llvm::Error error, std::string_view doing) {
+void check_llvm(llvm::Error error, std::string_view doing) {
   if (error) throw IoError("{}: {}", doing, llvm::toString(std::move(error)));
 }
 
@@ -53,11 +53,11 @@ class Linker {
     return library;
   }
 
-  void remove(JITDylib& library) { check(session_.removeJITDylib(library), "unloading kernels"); }
+  void remove(JITDylib& library) { check_llvm(session_.removeJITDylib(library), "unloading kernels"); }
 
   void add(JITDylib& library, std::string_view object, const std::string& name) {
     auto buffer = llvm::MemoryBuffer::getMemBufferCopy({object.data(), object.size()}, name);
-    check(layer_.add(library, std::move(buffer)), "linking " + name);
+    check_llvm(layer_.add(library, std::move(buffer)), "linking " + name);
   }
 
   void* find(JITDylib& library, const std::string& symbol) {
@@ -100,7 +100,7 @@ class Linker {
       symbols[session_.intern(name)] = {ExecutorAddr::fromPtr(address),
                                         llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
     }
-    check(library.define(absoluteSymbols(std::move(symbols))), "linker");
+    check_llvm(library.define(absoluteSymbols(std::move(symbols))), "linker");
   }
 
   ExecutionSession session_;

@@ -14,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t alignment = 128;
+constexpr std::size_t scratch_alignment = 128;
 /// Smaller blocks the C library keeps by itself. Those above it gives back to the system once they lie free at the end of
 /// its heap: a kernel with ten blocks of half a megabyte spent a third of its time on pages cleared anew.
 constexpr std::size_t large = std::size_t{1} << 16;
@@ -23,15 +23,15 @@ constexpr std::size_t large = std::size_t{1} << 16;
 struct Header {
   Arena* arena = nullptr;
 };
-static_assert(sizeof(Header) <= alignment);
+static_assert(sizeof(Header) <= scratch_alignment);
 
-Header& header_of(void* memory) {
-  return *reinterpret_cast<Header*>(static_cast<std::byte*>(memory) - alignment);
+Header& header_before(void* memory) {
+  return *reinterpret_cast<Header*>(static_cast<std::byte*>(memory) - scratch_alignment);
 }
 
 void* behind_header(void* block, Arena* arena) {
-  auto* memory = static_cast<std::byte*>(block) + alignment;
-  new (&header_of(memory)) Header{arena};
+  auto* memory = static_cast<std::byte*>(block) + scratch_alignment;
+  new (&header_before(memory)) Header{arena};
   return memory;
 }
 
@@ -85,9 +85,9 @@ class Kept {
 
 void* take_scratch(void* /*user_context*/, std::size_t bytes) {
   if (bytes > std::numeric_limits<std::size_t>::max() / 2) return nullptr;
-  const std::size_t whole = round_up(bytes, alignment) + alignment;
+  const std::size_t whole = round_up(bytes, scratch_alignment) + scratch_alignment;
   if (whole < large) {
-    void* block = std::aligned_alloc(alignment, whole);
+    void* block = std::aligned_alloc(scratch_alignment, whole);
     return block == nullptr ? nullptr : behind_header(block, nullptr);
   }
   try {
@@ -100,10 +100,10 @@ void* take_scratch(void* /*user_context*/, std::size_t bytes) {
 
 void give_scratch(void* /*user_context*/, void* memory) {
   if (memory == nullptr) return;
-  if (Arena* arena = header_of(memory).arena)
+  if (Arena* arena = header_before(memory).arena)
     Kept::instance().give(std::unique_ptr<Arena>(arena));
   else
-    std::free(static_cast<std::byte*>(memory) - alignment);
+    std::free(static_cast<std::byte*>(memory) - scratch_alignment);
 }
 
 std::size_t kept_scratch_bytes() {

@@ -197,8 +197,8 @@ bool learn_from(const OpenModel& model, const Sizes& sizes, const Imported& impo
 }
 
 /// Open kernels take the place of those for the sizes of `imported` alone.
-void serve(const OpenModel& model, Imported& imported,
-           const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
+void serve_model(const OpenModel& model, Imported& imported,
+                 const std::function<std::shared_ptr<const Plan>(const Sizes&)>& lower) {
   imported.for_sizes = imported.plan;
   imported.plan =
       model.menu->serve(model.parsed.sizes, imported.sizes, imported.plan, model.setup->machine, lower);
@@ -218,7 +218,7 @@ void take_open_kernels(const OpenModel& model, Imported& imported, const ImportA
     return other.plan;
   };
   const bool tells = learn_from(model, imported.sizes, imported);
-  serve(model, imported, lower);
+  serve_model(model, imported, lower);
   if (!tells) return;
   const std::optional<Sizes> wanted = model.plans->wanted(imported.sizes);
   try {
@@ -325,7 +325,7 @@ void take_told_kernels(const OpenModel& model, Imported& told, const ImportAt& i
   if (std::ranges::all_of(told.plan->kernels, is_open)) return;
   const Stopwatch watch(told.report.import_seconds);
   told.plan = learn_plan(model, told.sizes, import);
-  serve(model, told, [&](const Sizes& sizes) { return learn_plan(model, sizes, import); });
+  serve_model(model, told, [&](const Sizes& sizes) { return learn_plan(model, sizes, import); });
 }
 
 Imported bind_told_sizes(const OpenModel& model, const Sizes& sizes) {

@@ -8,27 +8,21 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/hash.h"
+#include "base/words.h"
 
 namespace sylvite {
 namespace {
 
 constexpr std::string_view first_line = "SYLVITE STATES 1";
 
-std::string header_of(const SavedStates& states) {
+std::string states_header(const SavedStates& states) {
   std::string text = fmt::format("model {}\n", states.model);
   for (std::size_t i = 0; i < states.values.size(); ++i)
     text += fmt::format("{} {}\n", states.values[i].type().to_string(), states.names.at(i));
   return text;
 }
 
-/// Up to the next line's end, which goes.
-std::string_view take_line(std::string_view& rest) {
-  const std::string_view line = rest.substr(0, rest.find('\n'));
-  rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-  return line;
-}
-
-std::size_t bytes_of(const SavedStates& states) {
+std::size_t bytes_of_states(const SavedStates& states) {
   std::size_t bytes = 0;
   for (const Tensor& value : states.values) bytes += static_cast<std::size_t>(value.byte_size());
   return bytes;
@@ -37,7 +31,7 @@ std::size_t bytes_of(const SavedStates& states) {
 }  // namespace
 
 void write_states_file(const std::string& path, const SavedStates& states) {
-  std::string content = header_of(states) + "\n";
+  std::string content = states_header(states) + "\n";
   for (const Tensor& value : states.values)
     content.append(static_cast<const char*>(value.data()), static_cast<std::size_t>(value.byte_size()));
   write_file(path, fmt::format("{}\n{}\n{}", first_line, short_hash(content), content));
@@ -54,18 +48,19 @@ std::vector<Tensor> read_states_file(const std::string& path, const SavedStates&
   const std::string_view hash = take_line(rest);
   if (hash != short_hash(rest))
     throw IoError("'{}' is damaged: its bytes are not those that were written", path);
-  const std::string header = header_of(wanted) + "\n";
+  const std::string header = states_header(wanted) + "\n";
   if (!rest.starts_with(header)) {
     const std::string_view model = take_line(rest);
     if (model != "model " + wanted.model)
       throw InputError("'{}' holds the states of another model: {}, expected model {}", path, model,
                        wanted.model);
     throw InputError("'{}' holds other states than the model has: the first is '{}', expected\n{}", path,
-                     take_line(rest), header_of(wanted));
+                     take_line(rest), states_header(wanted));
   }
   rest.remove_prefix(header.size());
-  if (rest.size() != bytes_of(wanted))
-    throw IoError("'{}' is damaged: {} bytes of states, expected {}", path, rest.size(), bytes_of(wanted));
+  if (rest.size() != bytes_of_states(wanted))
+    throw IoError("'{}' is damaged: {} bytes of states, expected {}", path, rest.size(),
+                  bytes_of_states(wanted));
   std::vector<Tensor> values;
   for (const Tensor& each : wanted.values) {
     Tensor& value = values.emplace_back(each.dtype(), each.dims());

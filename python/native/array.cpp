@@ -12,7 +12,7 @@
 namespace sylvite::python {
 namespace {
 
-Array view_of(const dlpack::DlTensor& tensor) {
+Array view_of_tensor(const dlpack::DlTensor& tensor) {
   Array array;
   array.dtype = dtype_of_dlpack(tensor.dtype.code, tensor.dtype.bits, tensor.dtype.lanes);
   array.dims.assign(tensor.shape, tensor.shape + tensor.ndim);
@@ -31,7 +31,7 @@ Array take(Managed* managed) {
     auto* tensor = static_cast<Managed*>(const_cast<void*>(held));
     if (tensor->deleter != nullptr) tensor->deleter(tensor);
   });
-  Array array = view_of(managed->dl_tensor);
+  Array array = view_of_tensor(managed->dl_tensor);
   array.keep_alive = owner;
   return array;
 }
@@ -165,7 +165,7 @@ dlpack::DlTensor borrow_view(PyObject* object) {
 Array borrow_array(const dlpack::ExchangeApi& api, PyObject* object) {
   dlpack::DlTensor tensor{};
   if (api.view_of_object(object, &tensor) != 0) throw PythonError();
-  return view_of(tensor);
+  return view_of_tensor(tensor);
 }
 
 Array read_array(PyObject* object) {

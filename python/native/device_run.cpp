@@ -23,7 +23,7 @@ Ref allocation(const DeviceTools& tools, DType dtype, const Dims& dims, const Di
       PyTuple_Pack(3, from_integers(dims).get(), from_integers(strides).get(), tools.dtypes.at(dtype).get()));
 }
 
-Ref call(const Ref& function, const Ref& arguments) {
+Ref call_python(const Ref& function, const Ref& arguments) {
   return Ref::own(PyObject_Call(function.get(), arguments.get(), nullptr));
 }
 
@@ -94,7 +94,7 @@ void DeviceRun::allocate_results() {
           allocation(tools_, output.tensor.type.dtype, output.tensor.type.dims(), output.tensor.strides));
   arguments_.outputs.resize(program_.ports.outputs.size());
   for (std::size_t i = 0; i < makes.size(); ++i) {
-    values_.push_back(call(tools_.allocate, makes[i]));
+    values_.push_back(call_python(tools_.allocate, makes[i]));
     arguments_.outputs.at(static_cast<std::size_t>(program_.ports.outputs[i].graph_output)) =
         address_of(values_.back());
   }
@@ -107,7 +107,7 @@ void DeviceRun::allocate_work() {
   if (bytes == 0) return;
   const bool is_recorded = program_.built.setup->config.runtime_cuda_graph && !is_captured_;
   Ref memory = is_recorded ? program_.device.work[stream_] : Ref();
-  if (!memory) memory = call(tools_.allocate, allocation(tools_, DType::u8, {bytes}, {1}));
+  if (!memory) memory = call_python(tools_.allocate, allocation(tools_, DType::u8, {bytes}, {1}));
   if (is_recorded) program_.device.work[stream_] = memory;
   arguments_.work = address_of(memory);
   kept_.push_back(std::move(memory));

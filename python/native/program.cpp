@@ -315,7 +315,7 @@ const dlpack::ExchangeApi& api_of(const Captured& captured, const std::vector<Py
 }
 
 /// nullptr where torch is to run the graph.
-Ref run(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
+Ref run_captured(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
   const dlpack::ExchangeApi& api = api_of(captured, items);
   // To build waits and allocates, which would break a capture.
   const bool stays = captured.device && cuda::is_capturing(current_stream(api));
@@ -339,7 +339,7 @@ Ref try_call(Captured& captured, const std::vector<PyObject*>& items) {
     return {};
   captured.last_call[sizes] = ++captured.calls;
   try {
-    return run(captured, sizes, items);
+    return run_captured(captured, sizes, items);
   } catch (const Error& error) {
     replace(captured, captured.programs[sizes], nullptr);
     tell_failure(captured, error.what());
@@ -393,7 +393,7 @@ void read_graph(Captured& captured, PyObject* inputs, PyObject* held, PyObject* 
   }
 }
 
-PyObject* report(PyObject* self, PyObject* /*unused*/) {
+PyObject* program_report(PyObject* self, PyObject* /*unused*/) {
   return guarded([&] { return report_object(CapturedObject::of(self)->report).release(); });
 }
 
@@ -403,7 +403,7 @@ PyObject* is_boxed(PyObject* /*self*/, void* /*unused*/) {
 
 PyType_Spec* program_spec() {
   static PyMethodDef methods[] = {
-      {"report", report, METH_NOARGS, "Counts and times of what was compiled so far."},
+      {"report", program_report, METH_NOARGS, "Counts and times of what was compiled so far."},
       {nullptr, nullptr, 0, nullptr}};
   static PyGetSetDef properties[] = {{"_boxed_call", is_boxed, nullptr, "AOTAutograd's convention.", nullptr},
                                      {nullptr, nullptr, nullptr, nullptr, nullptr}};

@@ -152,7 +152,7 @@ void release_buffer(PyObject* /*self*/, Py_buffer* view) {
   delete static_cast<BufferShape*>(view->internal);
 }
 
-PyType_Spec* spec() {
+PyType_Spec* tensor_spec() {
   static PyGetSetDef properties[] = {
       {"shape", get_shape, nullptr, "Extents, outermost first.", nullptr},
       {"dtype", get_dtype, nullptr, "Sylvite's name of the elements' type.", nullptr},
@@ -175,7 +175,7 @@ PyType_Spec* spec() {
 }  // namespace
 
 void add_tensor_type(PyObject* module) {
-  tensor_type() = Ref::own(PyType_FromSpec(spec())).release();
+  tensor_type() = Ref::own(PyType_FromSpec(tensor_spec())).release();
   if (PyModule_AddObjectRef(module, "Tensor", tensor_type()) != 0) throw PythonError();
 }
 

@@ -52,26 +52,26 @@ struct CublasLt {
       matmul = library.function("cublasLtMatmul");
 };
 
-const CublasLt& library() {
+const CublasLt& blas_library() {
   static const CublasLt instance;
   return instance;
 }
 
-void expect(const char* call, Result result) {
+void expect_blas(const char* call, Result result) {
   if (result != 0) throw InternalError("{} failed with cuBLAS status {}", call, result);
 }
 
-Handle handle() {
+Handle blas_handle() {
   static const Handle instance = [] {
     Handle made = nullptr;
-    expect("cublasLtCreate", library().create(&made));
+    expect_blas("cublasLtCreate", blas_library().create(&made));
     return made;
   }();
   return instance;
 }
 
 /// cudaDataType.
-int data_type(DType dtype) {
+int blas_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
       return 0;
@@ -86,21 +86,23 @@ int data_type(DType dtype) {
 
 template <typename T>
 void set_descriptor(void* descriptor, DescriptorAttribute attribute, const T& value) {
-  expect("cublasLtMatmulDescSetAttribute",
-         library().descriptor_set(descriptor, attribute, static_cast<const void*>(&value), sizeof value));
+  expect_blas(
+      "cublasLtMatmulDescSetAttribute",
+      blas_library().descriptor_set(descriptor, attribute, static_cast<const void*>(&value), sizeof value));
 }
 
 /// A matrix of `fast` elements that lie together, `slow` times.
 void* make_layout(DType dtype, std::int64_t fast, std::int64_t slow, std::int64_t pitch, std::int64_t batches,
                   std::int64_t batch_pitch) {
   void* layout = nullptr;
-  expect("cublasLtMatrixLayoutCreate",
-         library().layout_create(&layout, data_type(dtype), static_cast<std::uint64_t>(fast),
-                                 static_cast<std::uint64_t>(slow), pitch));
+  expect_blas("cublasLtMatrixLayoutCreate",
+              blas_library().layout_create(&layout, blas_type(dtype), static_cast<std::uint64_t>(fast),
+                                           static_cast<std::uint64_t>(slow), pitch));
   const int count = static_cast<int>(batches);
-  expect("cublasLtMatrixLayoutSetAttribute", library().layout_set(layout, batch_count, &count, sizeof count));
-  expect("cublasLtMatrixLayoutSetAttribute",
-         library().layout_set(layout, batch_offset, &batch_pitch, sizeof batch_pitch));
+  expect_blas("cublasLtMatrixLayoutSetAttribute",
+              blas_library().layout_set(layout, batch_count, &count, sizeof count));
+  expect_blas("cublasLtMatrixLayoutSetAttribute",
+              blas_library().layout_set(layout, batch_offset, &batch_pitch, sizeof batch_pitch));
   return layout;
 }
 
@@ -126,7 +128,7 @@ void* pointer(DevicePointer address) {
 }  // namespace
 
 std::int64_t cublaslt_version() {
-  return static_cast<std::int64_t>(library().version());
+  return static_cast<std::int64_t>(blas_library().version());
 }
 
 CublasLtMatmul::CublasLtMatmul(const LibraryMatmulProblem& problem, std::size_t workspace_limit) {
@@ -146,14 +148,15 @@ CublasLtMatmul::~CublasLtMatmul() {
 void CublasLtMatmul::describe(const LibraryMatmulProblem& problem) {
   const bool tf32 = problem.element == DType::f32;
   void* operation = nullptr;
-  expect("cublasLtMatmulDescCreate",
-         library().descriptor_create(&operation, tf32 ? compute_tf32 : compute_f32, data_type(DType::f32)));
+  expect_blas(
+      "cublasLtMatmulDescCreate",
+      blas_library().descriptor_create(&operation, tf32 ? compute_tf32 : compute_f32, blas_type(DType::f32)));
   operation_ = static_cast<Descriptor>(operation);
   set_descriptor(operation_, transpose_first, static_cast<int>(problem.b.depth_fast));
   set_descriptor(operation_, transpose_second, static_cast<int>(!problem.a.depth_fast));
   set_descriptor(operation_, epilogue, epilogue_of(problem.epilogue));
   has_bias_ = problem.epilogue.bias >= 0;
-  if (has_bias_) set_descriptor(operation_, bias_type, data_type(problem.epilogue.bias_type));
+  if (has_bias_) set_descriptor(operation_, bias_type, blas_type(problem.epilogue.bias_type));
   b_ = static_cast<MatrixLayout>(operand_layout(problem, problem.b, problem.n));
   a_ = static_cast<MatrixLayout>(operand_layout(problem, problem.a, problem.m));
   out_ = static_cast<MatrixLayout>(
@@ -163,14 +166,15 @@ void CublasLtMatmul::describe(const LibraryMatmulProblem& problem) {
 void CublasLtMatmul::find_algorithms(std::size_t workspace_limit) {
   static_assert(sizeof(Algorithm) == 96, "cublasLtMatmulHeuristicResult_t");
   Preference preference = nullptr;
-  expect("cublasLtMatmulPreferenceCreate", library().preference_create(&preference));
-  expect("cublasLtMatmulPreferenceSetAttribute",
-         library().preference_set(preference, most_workspace, &workspace_limit, sizeof workspace_limit));
+  expect_blas("cublasLtMatmulPreferenceCreate", blas_library().preference_create(&preference));
+  expect_blas(
+      "cublasLtMatmulPreferenceSetAttribute",
+      blas_library().preference_set(preference, most_workspace, &workspace_limit, sizeof workspace_limit));
   algorithms_.resize(requested_algorithms);
   int found = 0;
-  const Result result = library().heuristics(handle(), operation_, b_, a_, out_, out_, preference,
-                                             requested_algorithms, algorithms_.data(), &found);
-  (void)library().preference_destroy(preference);
+  const Result result = blas_library().heuristics(blas_handle(), operation_, b_, a_, out_, out_, preference,
+                                                  requested_algorithms, algorithms_.data(), &found);
+  (void)blas_library().preference_destroy(preference);
   algorithms_.resize(result == 0 ? static_cast<std::size_t>(found) : 0);
   std::erase_if(algorithms_, [](const Algorithm& algorithm) { return algorithm.state != 0; });
   if (algorithms_.empty())
@@ -190,16 +194,17 @@ void CublasLtMatmul::run(std::size_t algorithm, const Arguments& arguments, Stre
   const float zero = 0;
   const Algorithm& chosen = algorithms_.at(algorithm);
   if (has_bias_) set_descriptor(operation_, bias_pointer, pointer(arguments.bias));
-  expect("cublasLtMatmul", library().matmul(handle(), operation_, &one, pointer(arguments.b), b_,
-                                            pointer(arguments.a), a_, &zero, pointer(arguments.out), out_,
-                                            pointer(arguments.out), out_, chosen.opaque.data(),
-                                            pointer(arguments.workspace), chosen.workspace_bytes, stream));
+  expect_blas("cublasLtMatmul",
+              blas_library().matmul(blas_handle(), operation_, &one, pointer(arguments.b), b_,
+                                    pointer(arguments.a), a_, &zero, pointer(arguments.out), out_,
+                                    pointer(arguments.out), out_, chosen.opaque.data(),
+                                    pointer(arguments.workspace), chosen.workspace_bytes, stream));
 }
 
 void CublasLtMatmul::release() noexcept {
-  if (operation_ != nullptr) (void)library().descriptor_destroy(operation_);
+  if (operation_ != nullptr) (void)blas_library().descriptor_destroy(operation_);
   for (MatrixLayout layout : {b_, a_, out_})
-    if (layout != nullptr) (void)library().layout_destroy(layout);
+    if (layout != nullptr) (void)blas_library().layout_destroy(layout);
 }
 
 }  // namespace sylvite::cuda

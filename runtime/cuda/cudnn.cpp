@@ -41,7 +41,7 @@ enum AttributeType : int {
   of_pointwise_mode = 14,
   of_descriptor = 15,
 };
-enum Attribute : int {
+enum CudnnAttribute : int {
   pointwise_mode = 0,
   pointwise_precision = 1,
   convolution_precision = 100,
@@ -104,20 +104,20 @@ struct Cudnn {
   StatusFunction<Handle, Pointer, Pointer> execute = library.function("cudnnBackendExecute");
 };
 
-const Cudnn& library() {
+const Cudnn& cudnn_library() {
   static const Cudnn instance;
   return instance;
 }
 
-void expect(const char* call, Result result) {
-  if (result != 0) throw InternalError("{} failed: {}", call, library().error_text(result));
+void expect_cudnn(const char* call, Result result) {
+  if (result != 0) throw InternalError("{} failed: {}", call, cudnn_library().error_text(result));
 }
 
 /// One for the process. REQUIRES handle_mutex held around calls that take it.
-Handle handle() {
+Handle cudnn_handle() {
   static const Handle instance = [] {
     Handle made = nullptr;
-    expect("cudnnCreate", library().create(&made));
+    expect_cudnn("cudnnCreate", cudnn_library().create(&made));
     return made;
   }();
   return instance;
@@ -128,7 +128,7 @@ std::mutex& handle_mutex() {
 }
 
 /// cudnnDataType_t.
-int data_type(DType dtype) {
+int cudnn_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
       return data_f32;
@@ -143,21 +143,22 @@ int data_type(DType dtype) {
 
 Pointer create(DescriptorKind kind) {
   Pointer made = nullptr;
-  expect("cudnnBackendCreateDescriptor", library().descriptor_create(kind, &made));
+  expect_cudnn("cudnnBackendCreateDescriptor", cudnn_library().descriptor_create(kind, &made));
   return made;
 }
 
 template <typename T>
-void set_all(Pointer descriptor, Attribute attribute, AttributeType type, const std::vector<T>& values) {
-  const Result result = library().set(descriptor, attribute, type, static_cast<std::int64_t>(values.size()),
-                                      static_cast<const void*>(values.data()));
+void set_all(Pointer descriptor, CudnnAttribute attribute, AttributeType type, const std::vector<T>& values) {
+  const Result result =
+      cudnn_library().set(descriptor, attribute, type, static_cast<std::int64_t>(values.size()),
+                          static_cast<const void*>(values.data()));
   if (result != 0) {
     throw InternalError("cuDNN does not take attribute {}: {}", static_cast<int>(attribute),
-                        library().error_text(result));
+                        cudnn_library().error_text(result));
   }
 }
 template <typename T>
-void set(Pointer descriptor, Attribute attribute, AttributeType type, const T& value) {
+void set(Pointer descriptor, CudnnAttribute attribute, AttributeType type, const T& value) {
   set_all(descriptor, attribute, type, std::vector<T>{value});
 }
 
@@ -167,7 +168,7 @@ enum TensorNumber : std::int64_t { images = 1, filter, bias, residual, out, betw
 }  // namespace
 
 void CudnnConv::Destroy::operator()(Pointer descriptor) const noexcept {
-  (void)library().descriptor_destroy(descriptor);
+  (void)cudnn_library().descriptor_destroy(descriptor);
 }
 
 /// Describes a problem, part by part.
@@ -185,7 +186,7 @@ class CudnnGraph {
       sum = combine(add, sum, add_tensor(bias, {1, problem_.out[1], 1, 1}, problem_.bias_type));
     if (problem_.relu) combine(relu, sum, nullptr);
     Pointer graph = part(operation_graph);
-    set(graph, graph_handle, of_handle, handle());
+    set(graph, graph_handle, of_handle, cudnn_handle());
     set_all(graph, graph_operations, of_descriptor, operations_);
     expect_finalized(graph, "graph");
     return graph;
@@ -195,8 +196,9 @@ class CudnnGraph {
   Pointer part(DescriptorKind kind) { return parts_.emplace_back(create(kind)).get(); }
 
   static void expect_finalized(Pointer descriptor, const char* what) {
-    if (const Result result = library().finalize(descriptor); result != 0)
-      throw UnsupportedError("cuDNN refuses this convolution's {}: {}", what, library().error_text(result));
+    if (const Result result = cudnn_library().finalize(descriptor); result != 0)
+      throw UnsupportedError("cuDNN refuses this convolution's {}: {}", what,
+                             cudnn_library().error_text(result));
   }
 
   /// Dims in the graph's order, channels innermost.
@@ -204,7 +206,7 @@ class CudnnGraph {
     constexpr std::int64_t alignment = 16;
     const std::int64_t line = dims[3] * dims[1];
     Pointer described = part(tensor);
-    set(described, tensor_type, of_data_type, data_type(dtype));
+    set(described, tensor_type, of_data_type, cudnn_type(dtype));
     set(described, tensor_number, of_int64, number);
     set_all(described, tensor_dims, of_int64, dims);
     set_all(described, tensor_strides, of_int64, Dims{dims[2] * line, 1, line, dims[1]});
@@ -271,7 +273,7 @@ class CudnnGraph {
 };
 
 std::int64_t cudnn_version() {
-  return static_cast<std::int64_t>(library().version());
+  return static_cast<std::int64_t>(cudnn_library().version());
 }
 
 CudnnConv::CudnnConv(const LibraryConvProblem& problem)
@@ -287,15 +289,15 @@ void CudnnConv::find_engines(Pointer graph) {
   const Descriptor asked(create(heuristics));
   set(asked.get(), heuristics_graph, of_descriptor, graph);
   set(asked.get(), heuristics_mode, of_heuristics_mode, by_rules);
-  if (library().finalize(asked.get()) != 0) return;
+  if (cudnn_library().finalize(asked.get()) != 0) return;
   std::vector<Pointer> pointers;
   pointers.reserve(most_engines);
   for (std::size_t i = 0; i < most_engines; ++i)
     pointers.push_back(engines_.emplace_back(create(engine_config)).get());
   std::int64_t found = 0;
-  const Result result =
-      library().get(asked.get(), heuristics_results, of_descriptor,
-                    static_cast<std::int64_t>(pointers.size()), &found, static_cast<void*>(pointers.data()));
+  const Result result = cudnn_library().get(asked.get(), heuristics_results, of_descriptor,
+                                            static_cast<std::int64_t>(pointers.size()), &found,
+                                            static_cast<void*>(pointers.data()));
   engines_.resize(result == 0 ? std::min(most_engines, static_cast<std::size_t>(found)) : 0);
 }
 
@@ -307,11 +309,11 @@ Pointer CudnnConv::plan_of(std::size_t engine) {
   if (plans_[engine]) return plans_[engine].get();
   const std::lock_guard lock(handle_mutex());
   Descriptor plan(create(execution_plan));
-  set(plan.get(), plan_handle, of_handle, handle());
+  set(plan.get(), plan_handle, of_handle, cudnn_handle());
   set(plan.get(), plan_engine_config, of_descriptor, engines_[engine].get());
-  if (const Result result = library().finalize(plan.get()); result != 0) {
+  if (const Result result = cudnn_library().finalize(plan.get()); result != 0) {
     throw UnsupportedError("cuDNN's engine {} cannot take this convolution: {}", engine,
-                           library().error_text(result));
+                           cudnn_library().error_text(result));
   }
   plans_[engine] = std::move(plan);
   return plans_[engine].get();
@@ -319,8 +321,8 @@ Pointer CudnnConv::plan_of(std::size_t engine) {
 
 std::size_t CudnnConv::workspace_bytes(std::size_t engine) {
   std::int64_t bytes = 0, count = 0;
-  expect("cudnnBackendGetAttribute",
-         library().get(plan_of(engine), plan_workspace_bytes, of_int64, 1, &count, &bytes));
+  expect_cudnn("cudnnBackendGetAttribute",
+               cudnn_library().get(plan_of(engine), plan_workspace_bytes, of_int64, 1, &count, &bytes));
   if (bytes > most_workspace_bytes) {
     throw UnsupportedError("cuDNN's engine {} needs {} bytes of workspace, more than {}", engine, bytes,
                            most_workspace_bytes);
@@ -342,11 +344,11 @@ std::function<void(StreamHandle)> CudnnConv::bind(std::size_t engine, const Argu
   set_all(pack.get(), pack_numbers, of_int64, numbers);
   set_all(pack.get(), pack_pointers, of_pointer, addresses);
   set(pack.get(), pack_workspace, of_pointer, arguments.workspace);
-  expect("cudnnBackendFinalize", library().finalize(pack.get()));
+  expect_cudnn("cudnnBackendFinalize", cudnn_library().finalize(pack.get()));
   return [plan, pack](StreamHandle stream) {
     const std::lock_guard lock(handle_mutex());
-    expect("cudnnSetStream", library().set_stream(handle(), stream));
-    expect("cudnnBackendExecute", library().execute(handle(), plan, pack.get()));
+    expect_cudnn("cudnnSetStream", cudnn_library().set_stream(cudnn_handle(), stream));
+    expect_cudnn("cudnnBackendExecute", cudnn_library().execute(cudnn_handle(), plan, pack.get()));
   };
 }
 

@@ -26,7 +26,7 @@ struct NvJitLink {
   StatusFunction<Handle, char*> log = library.function("nvJitLinkGetErrorLog");
 };
 
-const NvJitLink& library() {
+const NvJitLink& linker_library() {
   static const NvJitLink instance;
   return instance;
 }
@@ -37,22 +37,23 @@ class Link {
   explicit Link(const std::string& architecture) {
     const std::string option = "-arch=" + architecture;
     const char* options[] = {option.c_str()};
-    check("nvJitLinkCreate", library().create(&handle_, 1, options));
+    check("nvJitLinkCreate", linker_library().create(&handle_, 1, options));
   }
   ~Link() {
-    if (handle_ != nullptr) (void)library().destroy(&handle_);
+    if (handle_ != nullptr) (void)linker_library().destroy(&handle_);
   }
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
   [[nodiscard]] std::string cubin(const std::string& ptx) {
     constexpr int input_ptx = 2;
-    check("nvJitLinkAddData", library().add(handle_, input_ptx, ptx.c_str(), ptx.size() + 1, "kernel.ptx"));
-    check("nvJitLinkComplete", library().complete(handle_));
+    check("nvJitLinkAddData",
+          linker_library().add(handle_, input_ptx, ptx.c_str(), ptx.size() + 1, "kernel.ptx"));
+    check("nvJitLinkComplete", linker_library().complete(handle_));
     std::size_t size = 0;
-    check("nvJitLinkGetLinkedCubinSize", library().code_size(handle_, &size));
+    check("nvJitLinkGetLinkedCubinSize", linker_library().code_size(handle_, &size));
     std::string bytes(size, '\0');
-    check("nvJitLinkGetLinkedCubin", library().code(handle_, bytes.data()));
+    check("nvJitLinkGetLinkedCubin", linker_library().code(handle_, bytes.data()));
     return bytes;
   }
 
@@ -61,9 +62,9 @@ class Link {
     if (result == 0) return;
     std::size_t size = 0;
     std::string log;
-    if (handle_ != nullptr && library().log_size(handle_, &size) == 0 && size > 0) {
+    if (handle_ != nullptr && linker_library().log_size(handle_, &size) == 0 && size > 0) {
       log.resize(size);
-      (void)library().log(handle_, log.data());
+      (void)linker_library().log(handle_, log.data());
     }
     throw CompileError("{} failed with {}: {}", call, result, log.c_str());
   }

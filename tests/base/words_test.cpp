@@ -4,8 +4,17 @@
 
 #include "base/error.h"
 
-namespace sylvite {
+namespace sylvite::words_test {
 namespace {
+
+TEST(Words, LinesAreTakenUntilNoneIsLeft) {
+  std::string_view text = "first\n\nlast";
+  EXPECT_EQ(take_line(text), "first");
+  EXPECT_EQ(take_line(text), "");
+  EXPECT_EQ(take_line(text), "last");
+  EXPECT_EQ(text, "");
+  EXPECT_EQ(take_line(text), "");
+}
 
 TEST(Split, TrimsAndLeavesOutWhatIsEmpty) {
   EXPECT_THAT(split(" a , b,, c,", ','), testing::ElementsAre("a", "b", "c"));
@@ -27,4 +36,4 @@ TEST(SplitAssignment, TakesTheFirstEqualsSign) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::words_test
