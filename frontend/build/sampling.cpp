@@ -8,7 +8,7 @@ namespace sylvite {
 namespace {
 
 /// One of the elements along an axis that a position draws from: its (whole) coordinate and its weight.
-struct Tap {
+struct CoordinateTap {
   Sym coordinate;
   Sym weight;  ///< absent: 1
 };
@@ -58,13 +58,13 @@ std::vector<Sym> cubic_weights(Sym t) {
   return {outer(t + 1.0), inner(t), inner(1.0 - t), outer(2.0 - t)};
 }
 
-std::vector<Tap> taps_of(Sym position, SampleMode mode) {
+std::vector<CoordinateTap> taps_of(Sym position, SampleMode mode) {
   if (mode == SampleMode::nearest) return {{apply(Op::round, position), Sym()}};
   const Sym base = apply(Op::floor, position);
   const Sym t = position - base;
   if (mode == SampleMode::linear) return {{base, 1.0 - t}, {base + 1.0, t}};
   const std::vector<Sym> weights = cubic_weights(t);
-  std::vector<Tap> taps;
+  std::vector<CoordinateTap> taps;
   taps.reserve(4);
   for (int i = 0; i < 4; ++i)
     taps.push_back({base + static_cast<double>(i - 1), weights[static_cast<std::size_t>(i)]});
@@ -73,9 +73,9 @@ std::vector<Tap> taps_of(Sym position, SampleMode mode) {
 
 /// A tap ready to be read: its coordinate is inside the map, and its weight is zero where nothing is to be
 /// read. Coordinates are of type `whole`.
-Tap inside(const Tap& tap, std::int64_t extent, const Sampling& sampling, DType whole) {
+CoordinateTap inside(const CoordinateTap& tap, std::int64_t extent, const Sampling& sampling, DType whole) {
   const auto last = static_cast<double>(extent - 1);
-  Tap result = tap;
+  CoordinateTap result = tap;
   if (sampling.padding == SamplePadding::zeros) {
     const Sym is_valid = apply(Op::logical_and, apply(Op::greater_equal, tap.coordinate, 0.0),
                                apply(Op::less_equal, tap.coordinate, last));
@@ -97,9 +97,9 @@ Sym read_pixels(Sym flat, Sym index) {
 }
 
 struct Sampler {
-  Sym flat;                            ///< [N, C, P]
-  Dims strides;                        ///< per spatial axis
-  std::vector<std::vector<Tap>> taps;  ///< per spatial axis
+  Sym flat;                                      ///< [N, C, P]
+  Dims strides;                                  ///< per spatial axis
+  std::vector<std::vector<CoordinateTap>> taps;  ///< per spatial axis
   Sym sum;
 
   /// Adds the products of every choice of one tap per axis.
@@ -110,7 +110,7 @@ struct Sampler {
       sum = sum ? sum + part : part;
       return;
     }
-    for (const Tap& tap : taps[axis]) {
+    for (const CoordinateTap& tap : taps[axis]) {
       const Sym step = tap.coordinate * static_cast<double>(strides[axis]);
       const Sym product = weight && tap.weight ? weight * tap.weight : weight ? weight : tap.weight;
       add(axis + 1, index ? index + step : step, product);
@@ -137,8 +137,8 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
     if (sampling.mode == SampleMode::nearest && !sampling.pads_elements)
       position = apply(Op::round, position);
     position = pull_inside(position, spatial[axis], sampling);
-    std::vector<Tap> taps;
-    for (const Tap& tap : taps_of(position, sampling.mode))
+    std::vector<CoordinateTap> taps;
+    for (const CoordinateTap& tap : taps_of(position, sampling.mode))
       taps.push_back(inside(tap, spatial[axis], sampling, whole));
     sampler.taps.push_back(std::move(taps));
   }

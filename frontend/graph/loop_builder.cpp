@@ -151,7 +151,7 @@ TripValues places_for(GraphBuilder& builder, const LoopSpec& spec) {
   return places;
 }
 
-void check_states(const TripValues& given, const TripValues& next) {
+void check_next_states(const TripValues& given, const TripValues& next) {
   if (next.states.size() != given.states.size())
     throw ModelError("a trip gives {} states, expected {}", next.states.size(), given.states.size());
 }
@@ -162,7 +162,7 @@ TripValues add_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody&
   const auto first = static_cast<NodeId>(graph.nodes().size());
   const TripValues places = places_for(builder, spec);
   const TripValues results = body(places);
-  check_states(spec.given, results);
+  check_next_states(spec.given, results);
   const std::unordered_map<ValueId, Sym> hoisted = hoist_products(builder, spec, places, first);
   Outliner outliner(graph, first, ids_of(places), hoisted);
   Graph trip = outliner.run(ids_of(results));
@@ -191,7 +191,7 @@ TripValues unroll(const LoopSpec& spec, const LoopBody& body) {
     for (const Sym& scanned : spec.given.slices)
       now.slices.push_back(squeeze(slice(scanned, 0, at, at + 1), {0}));
     now = body(now);
-    check_states(spec.given, now);
+    check_next_states(spec.given, now);
     slices.resize(now.slices.size());
     for (std::size_t k = 0; k < slices.size(); ++k) slices[k].push_back(now.slices[k]);
   }

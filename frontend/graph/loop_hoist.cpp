@@ -8,7 +8,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_elements = std::int64_t{1} << 24;  ///< of all trips of one value
+constexpr std::int64_t most_hoisted_elements = std::int64_t{1} << 24;  ///< of all trips of one value
 
 class Hoist {
  public:
@@ -28,7 +28,7 @@ class Hoist {
     const auto is_made = [&](ValueId id) { return !depends(id) || of_all_.contains(id); };
     if (node.outputs.size() != 1 || !std::ranges::all_of(node.inputs, is_made)) return;
     const TensorType& type = builder_.graph().type(node.outputs[0]);
-    if (!type.is_known() || type.element_count() > most_elements / trips_) return;
+    if (!type.is_known() || type.element_count() > most_hoisted_elements / trips_) return;
     const bool is_product = node.op == Op::matmul || node.op == Op::gather;
     const bool follows = std::ranges::any_of(node.inputs, [&](ValueId id) {
       const auto found = of_all_.find(id);

@@ -12,7 +12,7 @@ std::string plain_domain(const std::string& domain) {
   return domain == "ai.onnx" ? "" : domain;
 }
 
-std::string identity(const onnx::FunctionProto& function) {
+std::string identity_of(const onnx::FunctionProto& function) {
   return fmt::format("{}.{}.{}", function.domain(), function.name(), function.overload());
 }
 
@@ -22,7 +22,7 @@ OnnxFunctions::OnnxFunctions(const onnx::ModelProto& model) {
   for (const onnx::FunctionProto& function : model.functions()) {
     const auto key = std::make_tuple(plain_domain(function.domain()), function.name(), function.overload());
     if (!functions_.emplace(key, &function).second)
-      throw ModelError("the model defines function '{}' twice", identity(function));
+      throw ModelError("the model defines function '{}' twice", identity_of(function));
   }
 }
 
@@ -35,7 +35,7 @@ OnnxFrame call_frame(const onnx::NodeProto& node, const onnx::FunctionProto& fun
                      const OnnxFrame& caller) {
   OnnxFrame frame;
   frame.caller = &caller;
-  frame.function = identity(function);
+  frame.function = identity_of(function);
   for (const OnnxFrame* outer = &caller; outer != nullptr; outer = outer->caller)
     if (outer->function == frame.function) throw ModelError("function '{}' calls itself", frame.function);
   if (node.input_size() > function.input_size()) {

@@ -116,10 +116,10 @@ class Finder {
 };
 
 /// Imports at one combination of sizes and several lengths.
-class Lengths {
+class ImportedLengths {
  public:
   /// `evaluates`: what is known is evaluated, as usual. Else graphs at all lengths have the same nodes.
-  Lengths(const ParsedModel& model, const Sizes& sizes, bool evaluates)
+  ImportedLengths(const ParsedModel& model, const Sizes& sizes, bool evaluates)
       : model_(model), growing_(*model.growing), options_(options_at(model, sizes)), evaluates_(evaluates) {
     for (const auto& [name, range] : model.options.dims)
       if (range.is_fixed()) sizes_[name] = range.low;
@@ -233,7 +233,7 @@ std::vector<State> pairs_of(const Graph& graph, const std::map<std::string, std:
 }
 
 /// The model with a symbol for the length, by what it is at these lengths.
-Graph open_graph(Lengths& lengths, const Growth& growth, std::vector<std::int64_t> values) {
+Graph open_graph(ImportedLengths& lengths, const Growth& growth, std::vector<std::int64_t> values) {
   std::vector<Graph> graphs;
   graphs.reserve(values.size());
   for (const std::int64_t length : values) graphs.push_back(lengths.at(length, growth.added));
@@ -248,7 +248,7 @@ Graph open_graph(Lengths& lengths, const Growth& growth, std::vector<std::int64_
   return generalize(graphs, growth.length, values, info);
 }
 
-Growth growth_of(const GrowingModel& growing, Lengths& lengths, std::int64_t length) {
+Growth growth_of(const GrowingModel& growing, ImportedLengths& lengths, std::int64_t length) {
   const Growth growth{growing.length, growing.capacity, lengths.find_added(length)};
   if (growth.added < 1)
     throw UnsupportedError("states that grow by '{}' gain {} entries: give it one number, as in --dims {}={}",
@@ -267,7 +267,7 @@ Growth growth_of(const GrowingModel& growing, Lengths& lengths, std::int64_t len
 
 ImportedModel import_at_length(const ParsedModel& model, const Sizes& sizes, std::int64_t length) {
   const GrowingModel& growing = *model.growing;
-  Lengths lengths(model, sizes, true);
+  ImportedLengths lengths(model, sizes, true);
   const Growth growth = growth_of(growing, lengths, length);
   if (length + growth.added > growth.capacity) refuse_room(growth, length);
   ImportedModel imported;
@@ -286,7 +286,7 @@ void find_growing_states(ParsedModel& model) {
 
 ImportedModel import_with_capacity(const ParsedModel& model, const Sizes& sizes) {
   const GrowingModel& growing = *model.growing;
-  Lengths lengths(model, sizes, false);
+  ImportedLengths lengths(model, sizes, false);
   const Growth growth = growth_of(growing, lengths, 1);
   // Two say what each number is, the third one confirms it.
   std::vector<std::int64_t> values = {1, 3};

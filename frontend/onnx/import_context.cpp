@@ -20,7 +20,7 @@ namespace {
 
 using onnx::AttributeProto;
 
-void check_kind(const AttributeProto& attribute, AttributeProto::AttributeType wanted) {
+void check_attribute_kind(const AttributeProto& attribute, AttributeProto::AttributeType wanted) {
   if (attribute.type() == wanted || attribute.type() == AttributeProto::UNDEFINED) return;
   throw ModelError("attribute '{}' has type {}, expected {}", attribute.name(),
                    AttributeProto::AttributeType_Name(attribute.type()),
@@ -165,7 +165,7 @@ const AttributeProto* ImportContext::find_attribute(const std::string& name) con
 std::int64_t ImportContext::integer(const std::string& name, std::int64_t fallback) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return fallback;
-  check_kind(*attribute, AttributeProto::INT);
+  check_attribute_kind(*attribute, AttributeProto::INT);
   return attribute->i();
 }
 
@@ -177,35 +177,35 @@ std::int64_t ImportContext::required_integer(const std::string& name) const {
 double ImportContext::real(const std::string& name, double fallback) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return fallback;
-  check_kind(*attribute, AttributeProto::FLOAT);
+  check_attribute_kind(*attribute, AttributeProto::FLOAT);
   return static_cast<double>(attribute->f());
 }
 
 std::string ImportContext::string(const std::string& name, const std::string& fallback) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return fallback;
-  check_kind(*attribute, AttributeProto::STRING);
+  check_attribute_kind(*attribute, AttributeProto::STRING);
   return attribute->s();
 }
 
 std::vector<std::int64_t> ImportContext::integers(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return {};
-  check_kind(*attribute, AttributeProto::INTS);
+  check_attribute_kind(*attribute, AttributeProto::INTS);
   return {attribute->ints().begin(), attribute->ints().end()};
 }
 
 std::vector<double> ImportContext::reals(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return {};
-  check_kind(*attribute, AttributeProto::FLOATS);
+  check_attribute_kind(*attribute, AttributeProto::FLOATS);
   return {attribute->floats().begin(), attribute->floats().end()};
 }
 
 std::vector<std::string> ImportContext::strings(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) return {};
-  check_kind(*attribute, AttributeProto::STRINGS);
+  check_attribute_kind(*attribute, AttributeProto::STRINGS);
   return {attribute->strings().begin(), attribute->strings().end()};
 }
 
@@ -213,7 +213,7 @@ Tensor ImportContext::tensor(const std::string& name) const {
   const AttributeProto* attribute = find_attribute(name);
   if (attribute == nullptr) throw ModelError("attribute '{}' is required", name);
   if (attribute->has_sparse_tensor()) return importer_.dense(attribute->sparse_tensor());
-  check_kind(*attribute, AttributeProto::TENSOR);
+  check_attribute_kind(*attribute, AttributeProto::TENSOR);
   return decode_tensor(attribute->t(), importer_.external());
 }
 

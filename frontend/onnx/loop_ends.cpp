@@ -12,9 +12,9 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t work_of_step = 64;        ///< of evaluating an operation, in scalar steps
-constexpr std::int64_t most_elements = 1 << 12;  ///< of a value that one of them gives
-constexpr std::int64_t largest_state = 16;       ///< elements
+constexpr std::int64_t work_of_step = 64;                  ///< of evaluating an operation, in scalar steps
+constexpr std::int64_t most_evaluated_elements = 1 << 12;  ///< of a value that one of them gives
+constexpr std::int64_t largest_state = 16;                 ///< elements
 
 std::map<std::string, const onnx::NodeProto*> makers_of(const onnx::GraphProto& body) {
   std::map<std::string, const onnx::NodeProto*> makers;
@@ -119,7 +119,7 @@ OutlinedBody outline(ImportContext& c, const ConditionPart& part, const std::vec
 
 bool is_small(const Graph& graph) {
   return std::ranges::all_of(graph.values(), [](const Value& value) {
-    return value.type.is_known() && value.type.element_count() <= most_elements;
+    return value.type.is_known() && value.type.element_count() <= most_evaluated_elements;
   });
 }
 

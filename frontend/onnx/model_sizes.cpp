@@ -25,7 +25,7 @@ bool is_open(const OnnxDim& dim) {
   return !dim.has_dim_value() || dim.dim_value() == -1;
 }
 
-std::string symbol_name(const std::string& input, int axis, const OnnxDim& dim) {
+std::string symbol_at(const std::string& input, int axis, const OnnxDim& dim) {
   return dim.dim_param().empty() ? fmt::format("{}_d{}", input, axis) : dim.dim_param();
 }
 
@@ -58,7 +58,7 @@ std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const 
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
       const OnnxDim& dim = shape.dim(axis);
       if (is_open(dim))
-        declared.axes.push_back({0, symbol_name(input.name(), axis, dim)});
+        declared.axes.push_back({0, symbol_at(input.name(), axis, dim)});
       else
         declared.axes.push_back({dim.dim_value()});
     }
@@ -73,15 +73,15 @@ struct FixedSize {
 };
 
 /// The place where a name was met first.
-struct Place {
+struct MetPlace {
   int axis = 0;
   int rank = 0;
 };
 
 /// Collects the symbols of a model.
-class Reader {
+class NamedSizeReader {
  public:
-  Reader(const std::vector<DeclaredInput>& inputs, const ImportOptions& options)
+  NamedSizeReader(const std::vector<DeclaredInput>& inputs, const ImportOptions& options)
       : inputs_(inputs), options_(options) {}
 
   ModelSizes read() {
@@ -111,7 +111,7 @@ class Reader {
     for (int axis = 0; axis < rank; ++axis) {
       const std::string& name = input.axes[static_cast<std::size_t>(axis)].symbol;
       if (name.empty()) continue;
-      if (places_.try_emplace(name, Place{axis, rank}).second) names_.push_back(name);
+      if (places_.try_emplace(name, MetPlace{axis, rank}).second) names_.push_back(name);
       if (given != nullptr) fix(name, (*given)[static_cast<std::size_t>(axis)], input.name);
     }
   }
@@ -146,7 +146,7 @@ class Reader {
 
   /// The range of a name: as given, or as its name says.
   [[nodiscard]] SizeRange range_of(const std::string& name) const {
-    const Place& place = places_.at(name);
+    const MetPlace& place = places_.at(name);
     const SizeConvention convention = size_convention(name, place.axis, place.rank);
     SizeRange range;
     if (const auto given = options_.dims.find(name); given != options_.dims.end())
@@ -212,7 +212,7 @@ class Reader {
   const std::vector<DeclaredInput>& inputs_;
   const ImportOptions& options_;
   std::vector<std::string> names_;  ///< in the order in which they are met
-  std::map<std::string, Place> places_;
+  std::map<std::string, MetPlace> places_;
   std::map<std::string, FixedSize> fixed_;
   std::map<std::string, SizedInput::Axis> axes_;
   ModelSizes result_;
@@ -255,7 +255,7 @@ std::size_t SizesHash::operator()(const Sizes& sizes) const {
 }
 
 ModelSizes read_model_sizes(const std::vector<DeclaredInput>& inputs, const ImportOptions& options) {
-  return Reader(inputs, options).read();
+  return NamedSizeReader(inputs, options).read();
 }
 
 ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options) {

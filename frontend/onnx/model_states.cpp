@@ -16,7 +16,7 @@
 namespace sylvite {
 namespace {
 
-using Pairs = std::map<std::string, std::string>;
+using StatePairs = std::map<std::string, std::string>;
 
 struct UsualNames {
   std::string_view input;
@@ -55,9 +55,9 @@ std::string filled(std::string_view pattern, const std::string& text) {
   return std::string(pattern.substr(0, star)) + text + std::string(pattern.substr(star + 1));
 }
 
-class Reader {
+class StateReader {
  public:
-  Reader(const onnx::GraphProto& graph, const ImportOptions& options) : options_(options) {
+  StateReader(const onnx::GraphProto& graph, const ImportOptions& options) : options_(options) {
     std::set<std::string> constants;
     for (const auto& each : graph.initializer()) constants.insert(each.name());
     for (const auto& each : graph.sparse_initializer()) constants.insert(each.values().name());
@@ -67,7 +67,7 @@ class Reader {
     for (const auto& output : graph.output()) outputs_.push_back(output.name());
   }
 
-  Pairs read() {
+  StatePairs read() {
     for (const auto& [input, output] : options_.states) add_named(input, output);
     if (options_.usual_states) add_usual();
     return std::move(pairs_);
@@ -125,17 +125,17 @@ class Reader {
   const ImportOptions& options_;
   std::vector<std::string> inputs_;
   std::vector<std::string> outputs_;
-  Pairs pairs_;
+  StatePairs pairs_;
   std::set<std::string> used_;
 };
 
 }  // namespace
 
-Pairs read_model_states(const onnx::GraphProto& graph, const ImportOptions& options) {
-  return Reader(graph, options).read();
+StatePairs read_model_states(const onnx::GraphProto& graph, const ImportOptions& options) {
+  return StateReader(graph, options).read();
 }
 
-void mark_states(Graph& graph, const Pairs& states) {
+void mark_states(Graph& graph, const StatePairs& states) {
   for (std::size_t i = 0; i < graph.inputs.size(); ++i) {
     const Value& past = graph.value(graph.inputs[i]);
     const auto found = states.find(past.name);

@@ -18,6 +18,15 @@ struct OnnxOp {
   std::string_view domain = {};
 };
 
+/// The domains of ONNX Runtime's own operators, and of classical models.
+constexpr std::string_view microsoft = "com.microsoft", onnx_ml = "ai.onnx.ml";
+
+/// An operator that is one operation on its input.
+template <Op op>
+void unary_op(ImportContext& c) {
+  c.output(apply(op, c.input(0)));
+}
+
 /// The row for an operator in an opset; nullptr when unknown. Opsets older than all rows get the oldest row.
 [[nodiscard]] const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int opset);
 /// Every row of every family.

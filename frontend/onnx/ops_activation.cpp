@@ -8,11 +8,6 @@
 namespace sylvite {
 namespace {
 
-template <Op op>
-void unary(ImportContext& c) {
-  c.output(apply(op, c.input(0)));
-}
-
 Sym is_positive(Sym x) {
   return apply(Op::greater, x, 0.0);
 }
@@ -160,39 +155,39 @@ void image_scaler(ImportContext& c) {
   c.output(x * c.real("scale", 1) + c.builder().reals(x.dtype(), {x.dim(1), 1, 1}, bias));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp activation_rows[] = {
     {"Affine", 1, affine},
     {"Celu", 12, celu},
     {"Elu", 6, elu},
     {"Gelu", 20, gelu},
     {"Hardmax", 1, hardmax},
     {"HardSigmoid", 6, hard_sigmoid},
-    {"HardSwish", 14, unary<Op::hard_swish>},
+    {"HardSwish", 14, unary_op<Op::hard_swish>},
     {"ImageScaler", 1, image_scaler},
     {"LeakyRelu", 6, leaky_relu},
     {"LogSoftmax", 1, softmax_op<Op::log_softmax>},
     {"Mish", 18, mish},
     {"ParametricSoftplus", 1, parametric_softplus},
     {"PRelu", 7, prelu},
-    {"Relu", 6, unary<Op::relu>},
+    {"Relu", 6, unary_op<Op::relu>},
     {"Scale", 1, scale},
     {"ScaledTanh", 1, scaled_tanh},
     {"Selu", 6, selu},
     {"Shrink", 9, shrink},
-    {"Sigmoid", 6, unary<Op::sigmoid>},
+    {"Sigmoid", 6, unary_op<Op::sigmoid>},
     {"Softmax", 1, softmax_op<Op::softmax>},
-    {"Softplus", 1, unary<Op::softplus>},
+    {"Softplus", 1, unary_op<Op::softplus>},
     {"Softsign", 1, softsign},
     {"SwiGLU", 28, swiglu},
     {"Swish", 24, swish},
-    {"Tanh", 6, unary<Op::tanh>},
+    {"Tanh", 6, unary_op<Op::tanh>},
     {"ThresholdedRelu", 10, thresholded_relu},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_activation_ops() {
-  return rows;
+  return activation_rows;
 }
 
 }  // namespace sylvite

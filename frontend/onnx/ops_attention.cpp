@@ -192,7 +192,7 @@ void rotary_embedding(ImportContext& c) {
   c.output(is_packed ? join_heads(y) : y);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp attention_rows[] = {
     {"Attention", 23, attention_op},
     {"CausalConvWithState", 27, causal_conv_with_state},
     {"FlexAttention", 1, flex_attention, "ai.onnx.preview"},
@@ -203,7 +203,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_attention_ops() {
-  return rows;
+  return attention_rows;
 }
 
 }  // namespace sylvite

@@ -183,7 +183,7 @@ void non_zero(ImportContext& c) {
   c.output(c.builder().constant(result));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp constant_rows[] = {
     {"BlackmanWindow", 17, blackman_window},
     {"Constant", 1, constant_op},
     {"ConstantOfShape", 9, constant_of_shape},
@@ -200,7 +200,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_constant_ops() {
-  return rows;
+  return constant_rows;
 }
 
 }  // namespace sylvite

@@ -11,8 +11,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 /// What is left to say once queries, keys and values are there, with the keys and values before them.
 struct Masks {
   Sym keep;               ///< boolean, broadcastable to [B, H, L, S], or absent
@@ -114,7 +112,7 @@ void quantized_attention(ImportContext& c) {
 }
 
 /// Part `index` of [B, L, H, parts, D] as [B, H, L, D].
-Sym unpacked(Sym packed, std::int64_t index) {
+Sym one_of_packed(Sym packed, std::int64_t index) {
   return transpose(squeeze(slice(packed, 3, index, index + 1), {3}), {0, 2, 1, 3});
 }
 
@@ -136,13 +134,13 @@ Heads read_heads(ImportContext& c) {
   Sym v = c.optional(2);
   if (q.rank() == 5) {
     if (k || v || q.dim(3) != 3) throw ModelError("the packed query holds no keys and values, or not alone");
-    v = unpacked(q, 2);
-    k = unpacked(q, 1);
-    q = unpacked(q, 0);
+    v = one_of_packed(q, 2);
+    k = one_of_packed(q, 1);
+    q = one_of_packed(q, 0);
   } else if (k && k.rank() == 5) {
     if (v || k.dim(3) != 2) throw ModelError("the packed key holds no values, or not alone");
-    v = unpacked(k, 1);
-    k = unpacked(k, 0);
+    v = one_of_packed(k, 1);
+    k = one_of_packed(k, 0);
   }
   if (!k || !v) throw ModelError("keys and values are missing");
   const Sym bias = c.optional(3);
@@ -231,7 +229,7 @@ std::int64_t rotary_heads(ImportContext& c, Sym input, std::int64_t rotated) {
 }
 
 /// Positions are given per token, or as that of the first one.
-void rotary_embedding(ImportContext& c) {
+void rotary_embedding_by_position(ImportContext& c) {
   refuse_attributes(c, {"is_packed_batching"});
   if (c.real("scale", 1) != 1) throw UnsupportedError("attribute 'scale' is supported as 1 only");
   const Sym input = c.input(0);
@@ -303,20 +301,20 @@ void gemma_rotary_embedding(ImportContext& c) {
   c.output(1, turned(3));
 }
 
-const OnnxOp rows[] = {
-    {"Attention", 1, attention, domain},
-    {"DecoderMaskedMultiHeadAttention", 1, masked_attention_of_token, domain},
-    {"GemmaRotaryEmbedding", 1, gemma_rotary_embedding, domain},
-    {"MRotaryEmbedding", 1, multimodal_rotary_embedding, domain},
-    {"MultiHeadAttention", 1, multi_head_attention, domain},
-    {"QAttention", 1, quantized_attention, domain},
-    {"RotaryEmbedding", 1, rotary_embedding, domain},
+const OnnxOp contrib_attention_rows[] = {
+    {"Attention", 1, attention, microsoft},
+    {"DecoderMaskedMultiHeadAttention", 1, masked_attention_of_token, microsoft},
+    {"GemmaRotaryEmbedding", 1, gemma_rotary_embedding, microsoft},
+    {"MRotaryEmbedding", 1, multimodal_rotary_embedding, microsoft},
+    {"MultiHeadAttention", 1, multi_head_attention, microsoft},
+    {"QAttention", 1, quantized_attention, microsoft},
+    {"RotaryEmbedding", 1, rotary_embedding_by_position, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_attention_ops() {
-  return rows;
+  return contrib_attention_rows;
 }
 
 }  // namespace sylvite

@@ -10,7 +10,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
 /// How W [columns, depth] is packed: along its rows, block by block, the first number in the lowest bits.
 struct Packing {
   std::int64_t bits = 4, columns = 0, depth = 0, block = 0;
@@ -163,16 +162,16 @@ void gather_blocks(ImportContext& c) {
   c.output(where(unsqueeze(exists, {-1}), value * spread(rows_of(scales, false)), 0.0));
 }
 
-const OnnxOp rows[] = {
-    {"GatherBlockQuantized", 1, gather_blocks, domain},
-    {"MatMulBnb4", 1, matmul_codes, domain},
-    {"MatMulNBits", 1, matmul_bits, domain},
+const OnnxOp contrib_blocks_rows[] = {
+    {"GatherBlockQuantized", 1, gather_blocks, microsoft},
+    {"MatMulBnb4", 1, matmul_codes, microsoft},
+    {"MatMulNBits", 1, matmul_bits, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_block_ops() {
-  return rows;
+  return contrib_blocks_rows;
 }
 
 }  // namespace sylvite

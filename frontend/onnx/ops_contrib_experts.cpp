@@ -10,8 +10,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 /// Of each token: the experts that it goes through, [tokens, k], and how much of each it takes.
 struct Routes {
   Sym experts;
@@ -153,7 +151,7 @@ std::pair<Sym, Sym> parted(Sym both, std::int64_t fusion) {
   return {squeeze(slice(pairs, 3, 0, 1), {3}), squeeze(slice(pairs, 3, 1, 2), {3})};
 }
 
-Sym swiglu(const Between& between, Sym gate, Sym linear) {
+Sym swiglu_between(const Between& between, Sym gate, Sym linear) {
   if (between.limit) {
     gate = apply(Op::minimum, gate, *between.limit);
     linear = apply(Op::minimum, apply(Op::maximum, linear, -*between.limit), *between.limit);
@@ -161,7 +159,7 @@ Sym swiglu(const Between& between, Sym gate, Sym linear) {
   return gate * apply(Op::sigmoid, gate * between.alpha) * (linear + between.beta);
 }
 
-Sym activated(Sym x, const std::string& name) {
+Sym activated_between(Sym x, const std::string& name) {
   if (name == "gelu") return x.builder().add(Op::gelu, {x}, {{"approximate", std::string("tanh")}});
   if (name == "silu") return apply(Op::silu, x);
   if (name == "relu") return apply(Op::relu, x);
@@ -180,13 +178,13 @@ Sym between_products(ImportContext& c, const Experts& experts, const Layers& lay
   const Sym first = experts.product(x, layers.first);
   if (between.name == "swiglu" && between.fusion != 0) {
     const auto [gate, linear] = parted(first, between.fusion);
-    return swiglu(between, gate, linear);
+    return swiglu_between(between, gate, linear);
   }
   if (between.name == "swiglu") {
     if (!layers.third) throw ModelError("swiglu needs a third layer, or swiglu_fusion");
-    return swiglu(between, first, experts.product(x, *layers.third));
+    return swiglu_between(between, first, experts.product(x, *layers.third));
   }
-  const Sym y = activated(first, between.name);
+  const Sym y = activated_between(first, between.name);
   return layers.third ? y * experts.product(x, *layers.third) : y;
 }
 
@@ -259,15 +257,15 @@ void quantized_mixture(ImportContext& c) {
   mix(c, layers, c.optional(14), Shares::of_chosen);
 }
 
-const OnnxOp rows[] = {
-    {"MoE", 1, mixture_of_experts, domain},
-    {"QMoE", 1, quantized_mixture, domain},
+const OnnxOp contrib_experts_rows[] = {
+    {"MoE", 1, mixture_of_experts, microsoft},
+    {"QMoE", 1, quantized_mixture, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_expert_ops() {
-  return rows;
+  return contrib_experts_rows;
 }
 
 }  // namespace sylvite

@@ -11,23 +11,21 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
-Sym gelu(Sym x, const char* approximate) {
+Sym gelu_of(Sym x, const char* approximate) {
   return x.builder().add(Op::gelu, {x}, {{"approximate", std::string(approximate)}});
 }
 
 void gelu_op(ImportContext& c) {
-  c.output(gelu(c.input(0), "none"));
+  c.output(gelu_of(c.input(0), "none"));
 }
 
 void bias_gelu(ImportContext& c) {
-  c.output(gelu(c.input(0) + c.input(1), "none"));
+  c.output(gelu_of(c.input(0) + c.input(1), "none"));
 }
 
 void fast_gelu(ImportContext& c) {
   const Sym bias = c.optional(1);
-  c.output(gelu(bias ? c.input(0) + bias : c.input(0), "tanh"));
+  c.output(gelu_of(bias ? c.input(0) + bias : c.input(0), "tanh"));
 }
 
 void quick_gelu(ImportContext& c) {
@@ -40,7 +38,7 @@ void bias_split_gelu(ImportContext& c) {
   const Sym x = c.input(0) + c.input(1);
   const std::int64_t width = x.dim(-1);
   if (width % 2 != 0) throw ModelError("the last axis has {} elements, expected an even number", width);
-  c.output(slice(x, x.rank() - 1, 0, width / 2) * gelu(slice(x, x.rank() - 1, width / 2, width), "none"));
+  c.output(slice(x, x.rank() - 1, 0, width / 2) * gelu_of(slice(x, x.rank() - 1, width / 2, width), "none"));
 }
 
 void bias_add(ImportContext& c) {
@@ -86,7 +84,7 @@ Sym activated(Sym x, const std::string& name, const std::vector<double>& paramet
     return i < parameters.size() ? std::optional(parameters[i]) : std::nullopt;
   };
   if (name == "HardSwish") return apply(Op::hard_swish, x);
-  if (name == "Gelu") return gelu(x, "none");
+  if (name == "Gelu") return gelu_of(x, "none");
   if (name == "Clip") {
     if (parameters.size() != 2) throw ModelError("Clip has {} parameters, expected 2", parameters.size());
     return apply(Op::minimum, apply(Op::maximum, x, parameters[0]), parameters[1]);
@@ -116,26 +114,26 @@ void fused_conv(ImportContext& c) {
   c.output(is_channels_last ? channels_last(y) : y);
 }
 
-const OnnxOp rows[] = {
-    {"BiasAdd", 1, bias_add, domain},
-    {"BiasDropout", 1, bias_dropout, domain},
-    {"BiasGelu", 1, bias_gelu, domain},
-    {"BiasSplitGelu", 1, bias_split_gelu, domain},
-    {"FastGelu", 1, fast_gelu, domain},
-    {"FusedConv", 1, fused_conv<false>, domain},
-    {"FusedGemm", 1, fused_gemm, domain},
-    {"FusedMatMul", 1, fused_matmul, domain},
-    {"Gelu", 1, gelu_op, domain},
-    {"NhwcConv", 1, fused_conv<true>, domain},
-    {"NhwcFusedConv", 1, fused_conv<true>, domain},
-    {"QuickGelu", 1, quick_gelu, domain},
-    {"TransposeMatMul", 1, fused_matmul, domain},
+const OnnxOp contrib_fused_rows[] = {
+    {"BiasAdd", 1, bias_add, microsoft},
+    {"BiasDropout", 1, bias_dropout, microsoft},
+    {"BiasGelu", 1, bias_gelu, microsoft},
+    {"BiasSplitGelu", 1, bias_split_gelu, microsoft},
+    {"FastGelu", 1, fast_gelu, microsoft},
+    {"FusedConv", 1, fused_conv<false>, microsoft},
+    {"FusedGemm", 1, fused_gemm, microsoft},
+    {"FusedMatMul", 1, fused_matmul, microsoft},
+    {"Gelu", 1, gelu_op, microsoft},
+    {"NhwcConv", 1, fused_conv<true>, microsoft},
+    {"NhwcFusedConv", 1, fused_conv<true>, microsoft},
+    {"QuickGelu", 1, quick_gelu, microsoft},
+    {"TransposeMatMul", 1, fused_matmul, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_fused_ops() {
-  return rows;
+  return contrib_fused_rows;
 }
 
 }  // namespace sylvite

@@ -12,14 +12,12 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 Sym as_float(Sym x) {
   return x ? cast(x, DType::f32) : x;
 }
 
 /// x of [..., C * H] as [..., C, H].
-Sym grouped(Sym x, std::int64_t width) {
+Sym in_groups(Sym x, std::int64_t width) {
   if (x.rank() < 1 || width < 1 || x.dim(-1) % width != 0)
     throw ModelError("rows of {} elements, expected a multiple of {}", x.rank() < 1 ? 0 : x.dim(-1), width);
   Dims dims = x.dims();
@@ -34,7 +32,7 @@ void gated_rms_norm(ImportContext& c) {
   const std::string activation = c.string("activation", "silu");
   if (activation != "silu" && activation != "swish" && activation != "sigmoid")
     throw ModelError("activation is '{}'", activation);
-  const Sym rows = grouped(as_float(x), scale.size());
+  const Sym rows = in_groups(as_float(x), scale.size());
   const Sym y = rms_norm(rows, as_float(scale), rows.rank() - 1, c.real("epsilon", 1e-5));
   const Sym gate = apply(activation == "sigmoid" ? Op::sigmoid : Op::silu, as_float(c.input(2)));
   c.output(cast(reshape(y, x.dims()) * gate, x.dtype()));
@@ -45,13 +43,13 @@ void branchwise_rms_norm(ImportContext& c) {
   const std::int64_t branches = c.integer("num_branches", 0);
   if (branches < 0 || (branches > 0 && x.dim(-1) % branches != 0))
     throw ModelError("num_branches is {} for rows of {} elements", branches, x.dim(-1));
-  const Sym rows = branches == 0 ? as_float(x) : grouped(as_float(x), x.dim(-1) / branches);
+  const Sym rows = branches == 0 ? as_float(x) : in_groups(as_float(x), x.dim(-1) / branches);
   const std::int64_t width = rows.dim(-1);
   const Sym mean = reduce_mean(rows * rows, {rows.rank() - 1});
   Sym y = rows * apply(Op::rsqrt, mean + c.real("epsilon", 1e-5));
   if (const Sym scale = as_float(c.optional(1)))
     y = y *
-        (scale.size() == width ? reshape(scale, {width}) : grouped(reshape(scale, {scale.size()}), width));
+        (scale.size() == width ? reshape(scale, {width}) : in_groups(reshape(scale, {scale.size()}), width));
   c.output(cast(reshape(y, x.dims()), x.dtype()));
 }
 
@@ -124,7 +122,7 @@ void read_tokens(ImportContext& c, const DeltaNet& net, LinearAttention& in) {
   if (keys < net.deep || 2 * keys + values != q.dim(-1))
     throw ModelError("packed rows of {} elements hold no heads of {}", q.dim(-1), net.deep);
   const std::vector<Sym> parts = split(q, q.rank() - 1, {keys, keys, values});
-  const auto heads = [&](Sym part, std::int64_t width) { return net.steps(grouped(part, width), width); };
+  const auto heads = [&](Sym part, std::int64_t width) { return net.steps(in_groups(part, width), width); };
   in.q = heads(parts[0], net.deep);
   in.k = heads(parts[1], net.deep);
   in.v = heads(parts[2], net.wide);
@@ -173,19 +171,19 @@ void gated_delta_net(ImportContext& c) {
   c.output(1, swap_axes(last, 2, 3));
 }
 
-const OnnxOp rows[] = {
-    {"BranchwiseRMSNorm", 1, branchwise_rms_norm, domain},
-    {"GatedAdd", 1, gated_add, domain},
-    {"GatedDeltaNet", 1, gated_delta_net, domain},
-    {"GatedRMSNorm", 1, gated_rms_norm, domain},
-    {"LinearAttentionGate", 1, linear_attention_gate, domain},
-    {"ScaledSiLU", 1, scaled_silu, domain},
+const OnnxOp contrib_gates_rows[] = {
+    {"BranchwiseRMSNorm", 1, branchwise_rms_norm, microsoft},
+    {"GatedAdd", 1, gated_add, microsoft},
+    {"GatedDeltaNet", 1, gated_delta_net, microsoft},
+    {"GatedRMSNorm", 1, gated_rms_norm, microsoft},
+    {"LinearAttentionGate", 1, linear_attention_gate, microsoft},
+    {"ScaledSiLU", 1, scaled_silu, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_gate_ops() {
-  return rows;
+  return contrib_gates_rows;
 }
 
 }  // namespace sylvite

@@ -15,10 +15,8 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 /// Where the new tokens stand: after `known` others, or after `before` others, [B], which the run says.
-struct Place {
+struct TokenPlace {
   std::optional<std::int64_t> known;
   Sym before;
   std::int64_t tokens = 0;    ///< new ones
@@ -30,13 +28,13 @@ struct Place {
 };
 
 /// Which inputs say how many tokens there are: of each row, less `beyond`, and of the longest.
-struct Lengths {
+struct LengthInputs {
   int of_rows = 5;
   int total = 6;
   std::int64_t beyond = 1;
 };
 
-Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens, const Lengths& from) {
+TokenPlace read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens, const LengthInputs& from) {
   const std::int64_t past = c.has_input(3) ? c.input(3).dim(2) : 0;
   const Sym lengths = c.input(from.of_rows);
   if (batch < 1 || lengths.size() != batch)
@@ -48,7 +46,7 @@ Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens, cons
   if (total < tokens || total > past + tokens)
     throw ModelError("total_sequence_length is {}, expected {} new tokens and up to {} before them", total,
                      tokens, past);
-  Place place;
+  TokenPlace place;
   place.tokens = tokens;
   place.capacity = std::max(past, total);
   place.is_kept = is_kept && place.capacity == past;
@@ -72,14 +70,14 @@ Place read_place(ImportContext& c, std::int64_t batch, std::int64_t tokens, cons
 }
 
 /// The positions of the new tokens, [B or 1, L].
-Sym positions(GraphBuilder& b, const Place& place) {
+Sym positions(GraphBuilder& b, const TokenPlace& place) {
   const Sym step = b.iota(DType::i64, {1, place.tokens}, 1);
   return place.known ? step + static_cast<double>(*place.known) : place.before + step;
 }
 
 /// What the cache holds and then the new tokens, then zeros up to the capacity: or what stands there, in a cache that stays,
 /// so that the new tokens alone are written.
-Sym extended(Sym past, Sym now, const Place& place) {
+Sym extended(Sym past, Sym now, const TokenPlace& place) {
   GraphBuilder& b = now.builder();
   const Dims d = now.dims();
   if (place.known) {
@@ -105,7 +103,7 @@ Sym extended(Sym past, Sym now, const Place& place) {
 }
 
 /// Which keys each new token sees, [B or 1, 1, L, S]; absent where it sees all, or all up to itself.
-Sym visible(ImportContext& c, const Place& place, bool is_causal) {
+Sym visible(ImportContext& c, const TokenPlace& place, bool is_causal) {
   GraphBuilder& b = c.builder();
   const std::int64_t window = c.integer("local_window_size", -1);
   if (window >= 0 && !is_causal) throw UnsupportedError("local_window_size without causal");
@@ -158,7 +156,7 @@ void rotate_heads(ImportContext& c, Projections& in, Sym cosines, Sym sines, Sym
 }
 
 /// Norms of each head of queries and keys, then their rotation.
-void prepare_heads(ImportContext& c, const Place& place, Projections& in) {
+void prepare_heads(ImportContext& c, const TokenPlace& place, Projections& in) {
   if (const Sym scale = c.optional(14)) {
     const double epsilon = c.real("qk_norm_epsilon", 1e-6);
     in.q = rms_norm(in.q, scale, 3, c.real("q_norm_epsilon", epsilon));
@@ -209,7 +207,7 @@ void check_caches(ImportContext& c) {
 }
 
 /// Of the new tokens on all keys; the caches with them are outputs 1 and 2.
-AttentionInputs extend_caches(ImportContext& c, const Projections& in, const Place& place) {
+AttentionInputs extend_caches(ImportContext& c, const Projections& in, const TokenPlace& place) {
   const Sym k = extended(c.optional(3), in.k, place);
   const Sym v = extended(c.optional(4), in.v, place);
   c.output(1, k);
@@ -228,7 +226,7 @@ void group_query_attention(ImportContext& c) {
   GraphBuilder& b = c.builder();
   Projections in = read_projections(c);
   check_caches(c);
-  const Place place = read_place(c, in.q.dim(0), in.q.dim(2), {});
+  const TokenPlace place = read_place(c, in.q.dim(0), in.q.dim(2), {});
   prepare_heads(c, place, in);
   AttentionInputs attention = extend_caches(c, in, place);
   const bool is_causal = c.integer("causal", 1) != 0;
@@ -275,7 +273,7 @@ Sym read_blocks(ImportContext& c) {
 }
 
 /// Which keys each new token sees in each head, [B or 1, H, L, S].
-Sym visible_blocks(ImportContext& c, const Place& place, std::int64_t heads) {
+Sym visible_blocks(ImportContext& c, const TokenPlace& place, std::int64_t heads) {
   GraphBuilder& b = c.builder();
   const std::int64_t size = c.required_integer("sparse_block_size");
   const Sym blocks = read_blocks(c);
@@ -299,7 +297,7 @@ Sym visible_blocks(ImportContext& c, const Place& place, std::int64_t heads) {
 void sparse_attention(ImportContext& c) {
   Projections in = read_projections(c);
   check_caches(c);
-  const Place place = read_place(c, in.q.dim(0), in.q.dim(2), {.of_rows = 8, .total = 7, .beyond = 0});
+  const TokenPlace place = read_place(c, in.q.dim(0), in.q.dim(2), {.of_rows = 8, .total = 7, .beyond = 0});
   const bool is_rotated = c.integer("do_rotary", 0) != 0;
   if (is_rotated) rotate_heads(c, in, c.input(9), c.input(10), positions(c.builder(), place));
   if (!is_rotated)
@@ -310,15 +308,15 @@ void sparse_attention(ImportContext& c) {
   c.output(0, join_heads(grouped_attention(attention)));
 }
 
-const OnnxOp rows[] = {
-    {"GroupQueryAttention", 1, group_query_attention, domain},
-    {"SparseAttention", 1, sparse_attention, domain},
+const OnnxOp contrib_grouped_rows[] = {
+    {"GroupQueryAttention", 1, group_query_attention, microsoft},
+    {"SparseAttention", 1, sparse_attention, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_grouped_ops() {
-  return rows;
+  return contrib_grouped_rows;
 }
 
 }  // namespace sylvite

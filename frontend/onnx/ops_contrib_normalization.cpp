@@ -9,7 +9,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
 constexpr double default_epsilon = 1e-12;
 
 /// Input and skip, and the bias of input `i` if it is given.
@@ -101,7 +100,7 @@ Sym grouped(ImportContext& c, Sym x) {
   return is_last ? channels_last(activated) : activated;
 }
 
-void group_norm_op(ImportContext& c) {
+void group_norm_with_activation(ImportContext& c) {
   c.output(grouped(c, c.input(0)));
 }
 
@@ -124,21 +123,21 @@ void skip_group_norm(ImportContext& c) {
   c.output(1, sum);
 }
 
-const OnnxOp rows[] = {
-    {"EmbedLayerNormalization", 1, embed_layer_norm, domain},
-    {"GroupNorm", 1, group_norm_op, domain},
-    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm, domain},
+const OnnxOp contrib_normalization_rows[] = {
+    {"EmbedLayerNormalization", 1, embed_layer_norm, microsoft},
+    {"GroupNorm", 1, group_norm_with_activation, microsoft},
+    {"QEmbedLayerNormalization", 1, quantized_embed_layer_norm, microsoft},
     {"SimplifiedLayerNormalization", 1, simplified_layer_norm},
-    {"SimplifiedLayerNormalization", 1, simplified_layer_norm, domain},
-    {"SkipGroupNorm", 1, skip_group_norm, domain},
-    {"SkipLayerNormalization", 1, skip_layer_norm, domain},
-    {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm, domain},
+    {"SimplifiedLayerNormalization", 1, simplified_layer_norm, microsoft},
+    {"SkipGroupNorm", 1, skip_group_norm, microsoft},
+    {"SkipLayerNormalization", 1, skip_layer_norm, microsoft},
+    {"SkipSimplifiedLayerNormalization", 1, skip_rms_norm, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_normalization_ops() {
-  return rows;
+  return contrib_normalization_rows;
 }
 
 }  // namespace sylvite

@@ -12,8 +12,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 void expand_dims(ImportContext& c) {
   const Sym x = c.input(0);
   const std::int64_t axis = c.constant_integer(1);
@@ -198,17 +196,17 @@ constexpr std::string_view shared[] = {"DequantizeLinear", "GatherND", "GridSamp
                                        "QuantizeLinear",   "Trilu"};
 
 std::vector<OnnxOp> make_rows() {
-  std::vector<OnnxOp> rows{{"CDist", 1, distances, domain},
-                           {"ExpandDims", 1, expand_dims, domain},
-                           {"Inverse", 1, inverse, domain},
-                           {"MurmurHash3", 1, murmur_hash3, domain},
-                           {"NGramRepeatBlock", 1, block_repeats, domain},
-                           {"UnfoldTensor", 1, unfold_tensor, domain},
-                           {"WordConvEmbedding", 1, embed_words, domain}};
+  std::vector<OnnxOp> rows{{"CDist", 1, distances, microsoft},
+                           {"ExpandDims", 1, expand_dims, microsoft},
+                           {"Inverse", 1, inverse, microsoft},
+                           {"MurmurHash3", 1, murmur_hash3, microsoft},
+                           {"NGramRepeatBlock", 1, block_repeats, microsoft},
+                           {"UnfoldTensor", 1, unfold_tensor, microsoft},
+                           {"WordConvEmbedding", 1, embed_words, microsoft}};
   for (const auto family : {onnx_gather_ops(), onnx_quantization_ops(), onnx_resize_ops(), onnx_shape_ops()})
     for (const OnnxOp& op : family)
       if (op.domain.empty() && std::find(std::begin(shared), std::end(shared), op.name) != std::end(shared))
-        rows.push_back({op.name, 1, op.import, domain});
+        rows.push_back({op.name, 1, op.import, microsoft});
   return rows;
 }
 

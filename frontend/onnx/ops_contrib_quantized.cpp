@@ -11,8 +11,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
 /// A parameter for all elements or one per column; one number broadcasts to any rank.
 Sym per_column(Sym parameter) {
   return parameter && parameter.size() == 1 ? reshape(parameter, {}) : parameter;
@@ -178,29 +176,29 @@ void matmul_integer_16(ImportContext& c) {
   c.output(c.builder().add(Op::matmul, {cast(c.input(0), DType::i32), cast(c.input(1), DType::i32)}));
 }
 
-const OnnxOp rows[] = {
-    {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, domain},
-    {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, domain},
-    {"MatMulInteger16", 1, matmul_integer_16, domain},
-    {"MatMulIntegerToFloat", 1, matmul_integer_to_float, domain},
-    {"QGemm", 1, quantized_gemm, domain},
-    {"QLinearAdd", 1, quantized_binary<added>, domain},
-    {"QLinearAveragePool", 1, quantized_average_pool, domain},
-    {"QLinearConcat", 1, quantized_concat, domain},
-    {"QLinearConv", 1, quantized_conv, domain},
-    {"QLinearGlobalAveragePool", 1, quantized_global_average_pool, domain},
-    {"QLinearLeakyRelu", 1, quantized_leaky_relu, domain},
-    {"QLinearMul", 1, quantized_binary<multiplied>, domain},
-    {"QLinearReduceMean", 1, quantized_mean, domain},
-    {"QLinearSigmoid", 1, quantized_sigmoid, domain},
-    {"QLinearSoftmax", 1, quantized_softmax, domain},
-    {"QLinearWhere", 1, quantized_where, domain},
+const OnnxOp contrib_quantized_rows[] = {
+    {"DynamicQuantizeLSTM", 1, dynamic_quantize_lstm, microsoft},
+    {"DynamicQuantizeMatMul", 1, dynamic_quantize_matmul, microsoft},
+    {"MatMulInteger16", 1, matmul_integer_16, microsoft},
+    {"MatMulIntegerToFloat", 1, matmul_integer_to_float, microsoft},
+    {"QGemm", 1, quantized_gemm, microsoft},
+    {"QLinearAdd", 1, quantized_binary<added>, microsoft},
+    {"QLinearAveragePool", 1, quantized_average_pool, microsoft},
+    {"QLinearConcat", 1, quantized_concat, microsoft},
+    {"QLinearConv", 1, quantized_conv, microsoft},
+    {"QLinearGlobalAveragePool", 1, quantized_global_average_pool, microsoft},
+    {"QLinearLeakyRelu", 1, quantized_leaky_relu, microsoft},
+    {"QLinearMul", 1, quantized_binary<multiplied>, microsoft},
+    {"QLinearReduceMean", 1, quantized_mean, microsoft},
+    {"QLinearSigmoid", 1, quantized_sigmoid, microsoft},
+    {"QLinearSoftmax", 1, quantized_softmax, microsoft},
+    {"QLinearWhere", 1, quantized_where, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_quantized_ops() {
-  return rows;
+  return contrib_quantized_rows;
 }
 
 }  // namespace sylvite

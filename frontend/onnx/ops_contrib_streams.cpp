@@ -11,15 +11,13 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "com.microsoft";
-
-Sym as_float(Sym x) {
+Sym as_f32(Sym x) {
   return cast(x, DType::f32);
 }
 
 /// [..., C, H] in f32, of streams that are so or, with num_branches, lie in one row.
 Sym read_streams(ImportContext& c) {
-  const Sym x = as_float(c.input(0));
+  const Sym x = as_f32(c.input(0));
   const std::int64_t branches = c.integer("num_branches", 0);
   if (branches == 0 && x.rank() < 2) throw ModelError("streams of rank {}, expected at least 2", x.rank());
   if (branches == 0) return x;
@@ -33,7 +31,7 @@ Sym read_streams(ImportContext& c) {
 
 /// A gate for each stream or for each of its elements, such that it scales `streams`.
 Sym read_gates(ImportContext& c, int i, Sym streams) {
-  const Sym gates = as_float(c.input(i));
+  const Sym gates = as_f32(c.input(i));
   const std::int64_t count = streams.size() / std::max<std::int64_t>(streams.dim(-1), 1);
   Dims dims = streams.dims();
   if (gates.size() == count) dims.back() = 1;
@@ -53,8 +51,8 @@ void pre_mix(ImportContext& c) {
 void post_mix(ImportContext& c) {
   const Sym streams = read_streams(c);
   Sym mixed = streams;
-  if (const Sym matrix = c.optional(3)) mixed = matmul(swap_axes(as_float(matrix), -1, -2), streams);
-  const Sym branch = unsqueeze(as_float(c.input(1)), {streams.rank() - 2});
+  if (const Sym matrix = c.optional(3)) mixed = matmul(swap_axes(as_f32(matrix), -1, -2), streams);
+  const Sym branch = unsqueeze(as_f32(c.input(1)), {streams.rank() - 2});
   const Sym y = mixed + read_gates(c, 2, streams) * branch;
   c.output(cast(reshape(y, c.input(0).dims()), c.input(0).dtype()));
 }
@@ -62,20 +60,20 @@ void post_mix(ImportContext& c) {
 /// Of rows of [..., streams, H], each with factors of its own.
 Sym scaled_norm(Sym x, Sym scale, double epsilon) {
   const Sym mean = reduce_mean(x * x, {x.rank() - 1});
-  return x * apply(Op::rsqrt, mean + epsilon) * as_float(scale);
+  return x * apply(Op::rsqrt, mean + epsilon) * as_f32(scale);
 }
 
 void engram_gate(ImportContext& c) {
-  const Sym key = as_float(c.input(0));
+  const Sym key = as_f32(c.input(0));
   const double epsilon = c.real("epsilon", 1e-5);
   const DType dtype = c.input(0).dtype();
   if (key.rank() != 4) throw ModelError("the keys have rank {}, expected 4", key.rank());
   const Sym products =
-      scaled_norm(key, c.input(3), epsilon) * scaled_norm(as_float(c.input(1)), c.input(4), epsilon);
+      scaled_norm(key, c.input(3), epsilon) * scaled_norm(as_f32(c.input(1)), c.input(4), epsilon);
   const double width = std::sqrt(static_cast<double>(std::max<std::int64_t>(key.dim(3), 1)));
   const Sym dot = reduce(Op::reduce_sum, products, {3}) / width;
   const Sym root = apply(Op::sqrt, apply(Op::maximum, apply(Op::abs, dot), 1e-6));
-  const Sym y = apply(Op::sigmoid, apply(Op::sign, dot) * root) * unsqueeze(as_float(c.input(2)), {2});
+  const Sym y = apply(Op::sigmoid, apply(Op::sign, dot) * root) * unsqueeze(as_f32(c.input(2)), {2});
   c.output(0, cast(y, dtype));
   const Sym scale = c.optional(5);
   if (scale)
@@ -117,7 +115,7 @@ void group_router(ImportContext& c) {
   const std::int64_t kept = positive(c, "topk_group", 1, groups);
   const std::int64_t chosen = positive(c, "top_k", 0, kept * of_group);
   GraphBuilder& b = c.builder();
-  const Sym scores = apply(Op::sigmoid, as_float(reshape(given, {tokens, experts})));
+  const Sym scores = apply(Op::sigmoid, as_f32(reshape(given, {tokens, experts})));
   Sym ranked = scores + reshape(c.input(1), {1, experts});
   if (kept < groups) {
     const Sym grouped = reshape(ranked, {tokens, groups, of_group});
@@ -131,17 +129,17 @@ void group_router(ImportContext& c) {
   c.output(cast(y, given.dtype()));
 }
 
-const OnnxOp rows[] = {
-    {"EngramGate", 1, engram_gate, domain},
-    {"HyperConnectionPostMix", 1, post_mix, domain},
-    {"HyperConnectionPreMix", 1, pre_mix, domain},
-    {"MoEGroupRouter", 1, group_router, domain},
+const OnnxOp contrib_streams_rows[] = {
+    {"EngramGate", 1, engram_gate, microsoft},
+    {"HyperConnectionPostMix", 1, post_mix, microsoft},
+    {"HyperConnectionPreMix", 1, pre_mix, microsoft},
+    {"MoEGroupRouter", 1, group_router, microsoft},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_contrib_stream_ops() {
-  return rows;
+  return contrib_streams_rows;
 }
 
 }  // namespace sylvite

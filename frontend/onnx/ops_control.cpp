@@ -462,7 +462,7 @@ void optional_has_element(ImportContext& c) {
   c.output(c.builder().scalar(DType::boolean, c.has_input(0) ? 1 : 0));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp control_rows[] = {
     {"ConcatFromSequence", 11, concat_from_sequence},
     {"If", 1, if_op},
     {"Loop", 1, loop_op},
@@ -484,7 +484,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_control_ops() {
-  return rows;
+  return control_rows;
 }
 
 }  // namespace sylvite

@@ -66,7 +66,7 @@ void conv_transpose(ImportContext& c) {
   c.output(transposed_conv(x, w, c.optional(2), window, groups));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp convolution_rows[] = {
     {"Conv", 1, conv_op},
     {"ConvTranspose", 1, conv_transpose},
 };
@@ -74,7 +74,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_convolution_ops() {
-  return rows;
+  return convolution_rows;
 }
 
 }  // namespace sylvite

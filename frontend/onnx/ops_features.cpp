@@ -11,8 +11,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "ai.onnx.ml";
-
 /// One number for all features, or one per element of the last axis.
 Sym per_feature(Sym x, const std::vector<double>& values, const std::string& name) {
   const auto count = static_cast<std::int64_t>(values.size());
@@ -133,21 +131,21 @@ void takes_a_map(ImportContext&) {
       "the input is a map, and maps are not supported: give the model their values as a tensor");
 }
 
-const OnnxOp rows[] = {
-    {"CastMap", 1, takes_a_map, domain},
-    {"DictVectorizer", 1, takes_a_map, domain},
-    {"FeatureVectorizer", 1, feature_vectorizer, domain},
-    {"Imputer", 1, imputer, domain},
-    {"Normalizer", 1, normalizer, domain},
-    {"OneHotEncoder", 1, one_hot_encoder, domain},
-    {"Scaler", 1, scaler, domain},
-    {"ZipMap", 1, zip_map, domain},
+const OnnxOp features_rows[] = {
+    {"CastMap", 1, takes_a_map, onnx_ml},
+    {"DictVectorizer", 1, takes_a_map, onnx_ml},
+    {"FeatureVectorizer", 1, feature_vectorizer, onnx_ml},
+    {"Imputer", 1, imputer, onnx_ml},
+    {"Normalizer", 1, normalizer, onnx_ml},
+    {"OneHotEncoder", 1, one_hot_encoder, onnx_ml},
+    {"Scaler", 1, scaler, onnx_ml},
+    {"ZipMap", 1, zip_map, onnx_ml},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_feature_ops() {
-  return rows;
+  return features_rows;
 }
 
 }  // namespace sylvite

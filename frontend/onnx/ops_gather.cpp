@@ -190,7 +190,7 @@ void tensor_scatter(ImportContext& c) {
   c.output(c.builder().add(Op::scatter_elements, {cache, position, update}, {{"axis", std::int64_t{axis}}}));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp gather_rows[] = {
     {"ArgMax", 1, arg_extreme<Op::arg_max>},
     {"ArgMin", 1, arg_extreme<Op::arg_min>},
     {"ArrayFeatureExtractor", 1, array_feature_extractor, "ai.onnx.ml"},
@@ -213,7 +213,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_gather_ops() {
-  return rows;
+  return gather_rows;
 }
 
 }  // namespace sylvite

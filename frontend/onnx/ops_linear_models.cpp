@@ -10,8 +10,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "ai.onnx.ml";
-
 /// A list as a matrix with rows of `columns`. Throws ModelError when it does not divide.
 Sym matrix(GraphBuilder& b, const std::vector<double>& values, std::int64_t columns,
            const std::string& name) {
@@ -133,13 +131,14 @@ void svm_regressor(ImportContext& c) {
 }
 
 /// The decisions between all pairs of classes: positive for the first one.
-struct Pairs {
+struct ClassPairs {
   Sym scores;                                                ///< [rows, pairs]
   std::vector<std::pair<std::int64_t, std::int64_t>> sides;  ///< classes of each pair
 };
 
 /// A vector of one class has a coefficient for every other class: those of a pair come from both classes' vectors.
-Pairs pair_scores(ImportContext& c, Sym x, std::int64_t classes, const std::vector<std::int64_t>& per_class) {
+ClassPairs pair_scores(ImportContext& c, Sym x, std::int64_t classes,
+                       const std::vector<std::int64_t>& per_class) {
   GraphBuilder& b = c.builder();
   const Sym vectors = matrix(b, c.reals("support_vectors"), x.dim(1), "support_vectors");
   std::vector<std::int64_t> owner;
@@ -156,7 +155,7 @@ Pairs pair_scores(ImportContext& c, Sym x, std::int64_t classes, const std::vect
   if (static_cast<std::int64_t>(coefficients.size()) != (classes - 1) * count)
     throw ModelError("{} coefficients, expected {} for each of {} vectors", coefficients.size(), classes - 1,
                      count);
-  Pairs pairs;
+  ClassPairs pairs;
   for (std::int64_t i = 0; i < classes; ++i)
     for (std::int64_t j = i + 1; j < classes; ++j) pairs.sides.emplace_back(i, j);
   b.reserve_table({static_cast<std::int64_t>(pairs.sides.size()), count});
@@ -177,7 +176,7 @@ Pairs pair_scores(ImportContext& c, Sym x, std::int64_t classes, const std::vect
 }
 
 /// The class that wins most pairs.
-Sym most_votes(const Pairs& pairs, std::int64_t classes) {
+Sym most_votes(const ClassPairs& pairs, std::int64_t classes) {
   GraphBuilder& b = pairs.scores.builder();
   const auto count = static_cast<std::int64_t>(pairs.sides.size());
   std::vector<double> when_positive(static_cast<std::size_t>(count * classes));
@@ -199,7 +198,7 @@ struct PairShares {
   Sym under;  ///< [i, j]: j beside i
 };
 
-PairShares pair_shares(const Pairs& pairs, std::int64_t classes, const std::vector<double>& prob_a,
+PairShares pair_shares(const ClassPairs& pairs, std::int64_t classes, const std::vector<double>& prob_a,
                        const std::vector<double>& prob_b) {
   GraphBuilder& b = pairs.scores.builder();
   const auto count = static_cast<std::int64_t>(pairs.sides.size());
@@ -283,7 +282,7 @@ void svm_classifier(ImportContext& c) {
   if (per_class.empty()) return linear_svm(c, x, labels);
   if (static_cast<std::int64_t>(per_class.size()) != classes)
     throw ModelError("vectors_per_class has {} elements for {} classes", per_class.size(), classes);
-  const Pairs pairs = pair_scores(c, x, classes, per_class);
+  const ClassPairs pairs = pair_scores(c, x, classes, per_class);
   labels.output(c, most_votes(pairs, classes));
   if (!prob_a.empty()) {
     constexpr std::int64_t most_classes = 50;
@@ -301,17 +300,17 @@ void svm_classifier(ImportContext& c) {
   c.output(1, two_classes(pairs.scores, false, transform).scores);
 }
 
-const OnnxOp rows[] = {
-    {"LinearClassifier", 1, linear_classifier, domain},
-    {"LinearRegressor", 1, linear_regressor, domain},
-    {"SVMClassifier", 1, svm_classifier, domain},
-    {"SVMRegressor", 1, svm_regressor, domain},
+const OnnxOp linear_models_rows[] = {
+    {"LinearClassifier", 1, linear_classifier, onnx_ml},
+    {"LinearRegressor", 1, linear_regressor, onnx_ml},
+    {"SVMClassifier", 1, svm_classifier, onnx_ml},
+    {"SVMRegressor", 1, svm_regressor, onnx_ml},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_linear_model_ops() {
-  return rows;
+  return linear_models_rows;
 }
 
 }  // namespace sylvite

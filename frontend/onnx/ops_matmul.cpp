@@ -19,7 +19,7 @@ void einsum_op(ImportContext& c) {
   c.output(einsum(c.string("equation", ""), c.inputs()));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp matmul_rows[] = {
     {"Einsum", 12, einsum_op},
     {"Gemm", 6, gemm_op},
     {"MatMul", 1, matmul_op},
@@ -28,7 +28,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_matmul_ops() {
-  return rows;
+  return matmul_rows;
 }
 
 }  // namespace sylvite

@@ -12,8 +12,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "ai.onnx.ml";
-
 void binarizer(ImportContext& c) {
   const Sym x = c.input(0);
   c.output(cast(apply(Op::greater, x, c.real("threshold", 0)), x.dtype()));
@@ -210,17 +208,17 @@ void label_encoder_of_classes(ImportContext& c) {
   encode_names(c, names, {false, {}, Tensor::vector_i64(numbers)});
 }
 
-const OnnxOp rows[] = {
-    {"Binarizer", 1, binarizer, domain},
-    {"CategoryMapper", 1, category_mapper, domain},
-    {"LabelEncoder", 1, label_encoder_of_classes, domain},
-    {"LabelEncoder", 2, label_encoder, domain},
+const OnnxOp ml_rows[] = {
+    {"Binarizer", 1, binarizer, onnx_ml},
+    {"CategoryMapper", 1, category_mapper, onnx_ml},
+    {"LabelEncoder", 1, label_encoder_of_classes, onnx_ml},
+    {"LabelEncoder", 2, label_encoder, onnx_ml},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_ml_ops() {
-  return rows;
+  return ml_rows;
 }
 
 }  // namespace sylvite

@@ -103,7 +103,7 @@ void lp_norm(ImportContext& c) {
   c.output(where(apply(Op::equal, norm, 0.0), norm * 0.0, x / where(apply(Op::equal, norm, 0.0), 1.0, norm)));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp normalization_rows[] = {
     {"BatchNormalization", 7, batch_norm},
     {"GroupNormalization", 18, group_norm_op},
     {"InstanceNormalization", 6, instance_norm},
@@ -117,7 +117,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_normalization_ops() {
-  return rows;
+  return normalization_rows;
 }
 
 }  // namespace sylvite

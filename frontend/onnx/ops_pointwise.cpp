@@ -15,11 +15,6 @@ namespace sylvite {
 namespace {
 
 template <Op op>
-void unary(ImportContext& c) {
-  c.output(apply(op, c.input(0)));
-}
-
-template <Op op>
 void binary(ImportContext& c) {
   c.output(apply(op, c.input(0), c.input(1)));
 }
@@ -167,58 +162,58 @@ void identity(ImportContext& c) {
   c.output_binding(0, c.binding(0));
 }
 
-const OnnxOp rows[] = {
-    {"Abs", 1, unary<Op::abs>},
-    {"Acos", 7, unary<Op::acos>},
-    {"Acosh", 9, unary<Op::acosh>},
+const OnnxOp pointwise_rows[] = {
+    {"Abs", 1, unary_op<Op::abs>},
+    {"Acos", 7, unary_op<Op::acos>},
+    {"Acosh", 9, unary_op<Op::acosh>},
     {"Add", 7, binary<Op::add>},
     {"And", 7, binary<Op::logical_and>},
-    {"Asin", 7, unary<Op::asin>},
-    {"Asinh", 9, unary<Op::asinh>},
-    {"Atan", 7, unary<Op::atan>},
-    {"Atanh", 9, unary<Op::atanh>},
+    {"Asin", 7, unary_op<Op::asin>},
+    {"Asinh", 9, unary_op<Op::asinh>},
+    {"Atan", 7, unary_op<Op::atan>},
+    {"Atanh", 9, unary_op<Op::atanh>},
     {"BitCast", 26, bit_cast},
     {"BitShift", 11, bit_shift},
     {"BitwiseAnd", 18, binary<Op::bitwise_and>},
-    {"BitwiseNot", 18, unary<Op::bitwise_not>},
+    {"BitwiseNot", 18, unary_op<Op::bitwise_not>},
     {"BitwiseOr", 18, binary<Op::bitwise_or>},
     {"BitwiseXor", 18, binary<Op::bitwise_xor>},
     {"Cast", 6, cast_op},
     {"CastLike", 15, cast_like},
-    {"Ceil", 6, unary<Op::ceil>},
+    {"Ceil", 6, unary_op<Op::ceil>},
     {"Clip", 6, clip},
-    {"Cos", 7, unary<Op::cos>},
-    {"Cosh", 9, unary<Op::cosh>},
+    {"Cos", 7, unary_op<Op::cos>},
+    {"Cosh", 9, unary_op<Op::cosh>},
     {"Div", 7, binary<Op::div>},
-    {"Erf", 9, unary<Op::erf>},
-    {"Exp", 6, unary<Op::exp>},
-    {"Floor", 6, unary<Op::floor>},
+    {"Erf", 9, unary_op<Op::erf>},
+    {"Exp", 6, unary_op<Op::exp>},
+    {"Floor", 6, unary_op<Op::floor>},
     {"Greater", 7, binary<Op::greater>},
     {"GreaterOrEqual", 12, binary<Op::greater_equal>},
     {"Identity", 1, identity},
     {"IsInf", 10, is_inf},
-    {"IsNaN", 9, unary<Op::is_nan>},
+    {"IsNaN", 9, unary_op<Op::is_nan>},
     {"Less", 7, binary<Op::less>},
     {"LessOrEqual", 12, binary<Op::less_equal>},
-    {"Log", 6, unary<Op::log>},
+    {"Log", 6, unary_op<Op::log>},
     {"Max", 6, variadic<Op::maximum>},
     {"Mean", 6, mean},
     {"Min", 6, variadic<Op::minimum>},
     {"Mod", 10, mod},
     {"Mul", 7, binary<Op::mul>},
-    {"Neg", 6, unary<Op::neg>},
-    {"Not", 1, unary<Op::logical_not>},
+    {"Neg", 6, unary_op<Op::neg>},
+    {"Not", 1, unary_op<Op::logical_not>},
     {"Or", 7, binary<Op::logical_or>},
     {"Pow", 7, power},
-    {"Reciprocal", 6, unary<Op::reciprocal>},
-    {"Round", 11, unary<Op::round>},
-    {"Sign", 9, unary<Op::sign>},
-    {"Sin", 7, unary<Op::sin>},
-    {"Sinh", 9, unary<Op::sinh>},
-    {"Sqrt", 6, unary<Op::sqrt>},
+    {"Reciprocal", 6, unary_op<Op::reciprocal>},
+    {"Round", 11, unary_op<Op::round>},
+    {"Sign", 9, unary_op<Op::sign>},
+    {"Sin", 7, unary_op<Op::sin>},
+    {"Sinh", 9, unary_op<Op::sinh>},
+    {"Sqrt", 6, unary_op<Op::sqrt>},
     {"Sub", 7, binary<Op::sub>},
     {"Sum", 6, variadic<Op::add>},
-    {"Tan", 7, unary<Op::tan>},
+    {"Tan", 7, unary_op<Op::tan>},
     {"Where", 9, where_op},
     {"Xor", 7, binary<Op::logical_xor>},
 };
@@ -226,7 +221,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_pointwise_ops() {
-  return rows;
+  return pointwise_rows;
 }
 
 }  // namespace sylvite

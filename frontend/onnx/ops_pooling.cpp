@@ -131,7 +131,7 @@ void global_lp_pool(ImportContext& c) {
   c.output(root_of_sum(reduce(Op::reduce_sum, absolute_power(x, p), map_axes(x)), p));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp pooling_rows[] = {
     {"AveragePool", 1, average_pool_op},
     {"GlobalAveragePool", 1, global_average_pool},
     {"GlobalLpPool", 2, global_lp_pool},
@@ -151,7 +151,7 @@ Sym average_pool(ImportContext& c, Sym x) {
 }
 
 std::span<const OnnxOp> onnx_pooling_ops() {
-  return rows;
+  return pooling_rows;
 }
 
 }  // namespace sylvite

@@ -84,7 +84,7 @@ void qlinear_conv(ImportContext& c) {
   c.output(quantized_convolution(c, c.input(0)));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp quantization_rows[] = {
     {"ConvInteger", 10, conv_integer},
     {"DequantizeLinear", 10, dequantize_linear},
     {"DynamicQuantizeLinear", 11, dynamic_quantize_linear},
@@ -97,7 +97,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_quantization_ops() {
-  return rows;
+  return quantization_rows;
 }
 
 }  // namespace sylvite

@@ -163,7 +163,7 @@ void dropout(ImportContext& c) {
   c.output(1, kept);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp random_rows[] = {
     {"Bernoulli", 15, bernoulli},
     {"Dropout", 7, dropout},
     {"Multinomial", 7, multinomial},
@@ -176,7 +176,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_random_ops() {
-  return rows;
+  return random_rows;
 }
 
 }  // namespace sylvite

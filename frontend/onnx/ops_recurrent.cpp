@@ -235,7 +235,7 @@ void lstm_op(ImportContext& c) {
   lstm(c, given_weights(c));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp recurrent_rows[] = {
     {"GRU", 7, gru},
     {"LSTM", 7, lstm_op},
     {"RNN", 7, rnn},
@@ -273,7 +273,7 @@ void lstm(ImportContext& c, const RecurrentWeights& weights) {
 }
 
 std::span<const OnnxOp> onnx_recurrent_ops() {
-  return rows;
+  return recurrent_rows;
 }
 
 }  // namespace sylvite

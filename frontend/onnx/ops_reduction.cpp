@@ -124,7 +124,7 @@ void softmax_cross_entropy(ImportContext& c) {
   c.output(1, log_probability);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp reduction_rows[] = {
     {"NegativeLogLikelihoodLoss", 12, nll_loss},
     {"ReduceL1", 1, reduce_l1},
     {"ReduceL2", 1, reduce_l2},
@@ -142,7 +142,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_reduction_ops() {
-  return rows;
+  return reduction_rows;
 }
 
 }  // namespace sylvite

@@ -255,7 +255,7 @@ void max_roi_pool(ImportContext& c) {
   c.output(where(is_empty, 0.0, largest));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp regions_rows[] = {
     {"CropAndResize", 1, crop_and_resize, "com.microsoft"},
     {"MaxRoiPool", 1, max_roi_pool},
     {"RoiAlign", 10, roi_align},
@@ -264,7 +264,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_region_ops() {
-  return rows;
+  return regions_rows;
 }
 
 }  // namespace sylvite

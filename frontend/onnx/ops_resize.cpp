@@ -184,7 +184,7 @@ void affine_grid(ImportContext& c) {
   c.output(y);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp resize_rows[] = {
     {"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample_op}, {"Resize", 10, upsample},
     {"Resize", 11, resize},          {"Upsample", 7, upsample},
 };
@@ -192,7 +192,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_resize_ops() {
-  return rows;
+  return resize_rows;
 }
 
 }  // namespace sylvite

@@ -353,7 +353,7 @@ void unique_in_order(ImportContext& c) {
   c.output(2, found.counts);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp selection_rows[] = {
     {"NonMaxSuppression", 10, non_max_suppression},
     {"Unique", 11, unique},
     {"Unique", 1, unique_in_order, "com.microsoft"},
@@ -362,7 +362,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_selection_ops() {
-  return rows;
+  return selection_rows;
 }
 
 }  // namespace sylvite

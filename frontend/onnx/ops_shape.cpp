@@ -338,7 +338,7 @@ void crop(ImportContext& c) {
   c.output(slice(slice(x, 2, border[1], bottom), 3, border[0], right));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp shape_rows[] = {
     {"CenterCropPad", 18, center_crop_pad},
     {"Concat", 4, concat_op},
     {"Crop", 1, crop},
@@ -359,7 +359,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_shape_ops() {
-  return rows;
+  return shape_rows;
 }
 
 }  // namespace sylvite

@@ -229,7 +229,7 @@ void deform_conv(ImportContext& c) {
   c.output(y);
 }
 
-const OnnxOp rows[] = {
+const OnnxOp signal_rows[] = {
     {"Col2Im", 18, col2im},
     {"DeformConv", 19, deform_conv},
     {"Det", 11, determinant},
@@ -242,7 +242,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_signal_ops() {
-  return rows;
+  return signal_rows;
 }
 
 }  // namespace sylvite

@@ -453,7 +453,7 @@ void tf_idf_vectorizer(ImportContext& c) {
   c.output(c.builder().constant(result));
 }
 
-const OnnxOp rows[] = {
+const OnnxOp text_rows[] = {
     {"Equal", 7, equal},
     {"RegexFullMatch", 20, regex_full_match},
     {"StringConcat", 20, string_concat},
@@ -466,7 +466,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_text_ops() {
-  return rows;
+  return text_rows;
 }
 
 }  // namespace sylvite

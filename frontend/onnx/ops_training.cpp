@@ -76,7 +76,7 @@ void momentum(ImportContext& c) {
   });
 }
 
-const OnnxOp rows[] = {
+const OnnxOp training_rows[] = {
     {"Adagrad", 1, adagrad, "ai.onnx.preview.training"},
     {"Adam", 1, adam, "ai.onnx.preview.training"},
     {"Momentum", 1, momentum, "ai.onnx.preview.training"},
@@ -85,7 +85,7 @@ const OnnxOp rows[] = {
 }  // namespace
 
 std::span<const OnnxOp> onnx_training_ops() {
-  return rows;
+  return training_rows;
 }
 
 }  // namespace sylvite

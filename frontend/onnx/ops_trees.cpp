@@ -13,8 +13,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::string_view domain = "ai.onnx.ml";
-
 /// A list of reals that newer versions give as a tensor.
 Tensor reals_of(ImportContext& c, const std::string& name) {
   if (c.has_attribute(name + "_as_tensor")) return c.tensor(name + "_as_tensor");
@@ -174,7 +172,8 @@ NamedForest read_named(ImportContext& c) {
 }
 
 /// The lists PREFIX_treeids, PREFIX_nodeids, PREFIX_ids and PREFIX_weights.
-std::vector<LeafWeight> read_weights(ImportContext& c, const NamedForest& trees, const std::string& prefix) {
+std::vector<LeafWeight> read_leaf_weights(ImportContext& c, const NamedForest& trees,
+                                          const std::string& prefix) {
   const std::vector<std::int64_t> tree = c.integers(prefix + "_treeids");
   const std::vector<std::int64_t> number = c.integers(prefix + "_nodeids");
   const std::vector<std::int64_t> target = c.integers(prefix + "_ids");
@@ -196,7 +195,7 @@ std::vector<LeafWeight> read_weights(ImportContext& c, const NamedForest& trees,
 void tree_regressor(ImportContext& c) {
   const Sym x = feature_rows(c.input(0));
   const NamedForest trees = read_named(c);
-  const std::vector<LeafWeight> weights = read_weights(c, trees, "target");
+  const std::vector<LeafWeight> weights = read_leaf_weights(c, trees, "target");
   const std::int64_t targets = c.required_integer("n_targets");
   Sym y = fold_leaves(reached_leaves(trees.forest, x), weights, trees.forest.leaves, targets,
                       aggregate_named(c.string("aggregate_function", "SUM")), DType::f32);
@@ -228,7 +227,7 @@ void one_sided_classes(ImportContext& c, const ClassLabels& labels, Sym sum,
 void tree_classifier(ImportContext& c) {
   const Sym x = feature_rows(c.input(0));
   const NamedForest trees = read_named(c);
-  std::vector<LeafWeight> weights = read_weights(c, trees, "class");
+  std::vector<LeafWeight> weights = read_leaf_weights(c, trees, "class");
   const ClassLabels labels(c, "classlabels_int64s");
   const Tensor base = reals_of(c, "base_values");
   const bool is_one_sided =
@@ -251,16 +250,16 @@ void tree_classifier(ImportContext& c) {
   c.output(1, transformed(sum, c.string("post_transform", "NONE")));
 }
 
-const OnnxOp rows[] = {
-    {"TreeEnsemble", 5, tree_ensemble, domain},
-    {"TreeEnsembleClassifier", 1, tree_classifier, domain},
-    {"TreeEnsembleRegressor", 1, tree_regressor, domain},
+const OnnxOp trees_rows[] = {
+    {"TreeEnsemble", 5, tree_ensemble, onnx_ml},
+    {"TreeEnsembleClassifier", 1, tree_classifier, onnx_ml},
+    {"TreeEnsembleRegressor", 1, tree_regressor, onnx_ml},
 };
 
 }  // namespace
 
 std::span<const OnnxOp> onnx_tree_ops() {
-  return rows;
+  return trees_rows;
 }
 
 }  // namespace sylvite

@@ -8,7 +8,7 @@ namespace sylvite {
 namespace {
 
 /// Of the extents from `first` on.
-double product(const Dims& extents, std::size_t first) {
+double extents_product(const Dims& extents, std::size_t first) {
   double result = 1;
   for (std::size_t i = first; i < extents.size(); ++i) result *= static_cast<double>(extents[i]);
   return result;
@@ -21,12 +21,12 @@ double matmul_terms(InputTypes inputs, const TensorType&, const Attributes&) {
 }
 
 double conv_terms(InputTypes inputs, const TensorType&, const Attributes&) {
-  return product(inputs[1]->dims(), 1);
+  return extents_product(inputs[1]->dims(), 1);
 }
 
 double filter_gradient_terms(InputTypes inputs, const TensorType&, const Attributes& attributes) {
   const Dims gradient = inputs[0]->dims();
-  return static_cast<double>(gradient[0]) * product(gradient, 2) /
+  return static_cast<double>(gradient[0]) * extents_product(gradient, 2) /
          static_cast<double>(attributes.integer("parts"));
 }
 
@@ -38,7 +38,7 @@ std::int64_t filter_gradient_part(const Dims& gradient, std::int64_t parts) {
 }
 
 double pool_terms(InputTypes, const TensorType&, const Attributes& attributes) {
-  return product(attributes.integers("kernel"), 0);
+  return extents_product(attributes.integers("kernel"), 0);
 }
 
 double attention_sums_terms(InputTypes inputs, const TensorType&, const Attributes&) {

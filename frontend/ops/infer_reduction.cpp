@@ -16,7 +16,7 @@ void require_numbers(const TensorType& type) {
   if (!is_number(type.dtype)) throw ModelError("got {}, expected numbers", type.to_string());
 }
 
-bool keepdims(const Attributes& attributes) {
+bool keeps_dims(const Attributes& attributes) {
   const std::int64_t value = attributes.integer("keepdims");
   if (value != 0 && value != 1) throw ModelError("attribute keepdims is {}, expected 0 or 1", value);
   return value == 1;
@@ -50,7 +50,7 @@ OutputTypes infer_reduce(Op op, InputTypes inputs, const Attributes& attributes,
       throw ModelError("axis {} is outside a value of rank {}", axes[i], input.rank());
     if (i > 0 && axes[i] <= axes[i - 1]) throw ModelError("attribute axes is not sorted and unique");
   }
-  return {reduced_type(input, input.dtype, axes, keepdims(attributes))};
+  return {reduced_type(input, input.dtype, axes, keeps_dims(attributes))};
 }
 
 OutputTypes infer_arg_reduce(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
@@ -58,7 +58,7 @@ OutputTypes infer_arg_reduce(Op, InputTypes inputs, const Attributes& attributes
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
   if (!symbols.at_least(inputs[0]->shape[axis], 1))
     throw ModelError("axis {} of {} has no elements to choose from", axis, inputs[0]->to_string());
-  return {reduced_type(*inputs[0], DType::i64, {static_cast<std::int64_t>(axis)}, keepdims(attributes))};
+  return {reduced_type(*inputs[0], DType::i64, {static_cast<std::int64_t>(axis)}, keeps_dims(attributes))};
 }
 
 OutputTypes infer_scan(Op, InputTypes inputs, const Attributes& attributes, Symbols&) {

@@ -15,8 +15,8 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_elements = 1 << 16;  ///< of a table
-constexpr std::int64_t most_work = 1 << 26;      ///< elements of all tables of a graph
+constexpr std::int64_t most_table_elements = 1 << 16;  ///< of a table
+constexpr std::int64_t most_work = 1 << 26;            ///< elements of all tables of a graph
 
 /// A value that is table[index], in the order of its elements.
 struct Lookup {
@@ -84,7 +84,7 @@ class Lookups {
     const Value& data = graph_.value(node.inputs[0]);
     if (!data.constant || data.type.rank() != 1 || node.attributes.integer("axis") != 0) return std::nullopt;
     const std::int64_t size = data.constant->size();
-    if (size == 0 || size > most_elements || graph_.is_constant(node.inputs[1])) return std::nullopt;
+    if (size == 0 || size > most_table_elements || graph_.is_constant(node.inputs[1])) return std::nullopt;
     const std::optional<Lookup>& place = found_[node.inputs[1]];
     if (!place) return Lookup{*data.constant, node.inputs[1]};
     for (std::int64_t i = 0; i < place->table.size(); ++i)

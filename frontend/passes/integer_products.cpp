@@ -395,7 +395,7 @@ bool rewrite_conv(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
-bool rewrite(GraphRewriter& rewriter, const Node& node) {
+bool rewrite_product(GraphRewriter& rewriter, const Node& node) {
   if (node.op == Op::matmul) return rewrite_matmul(rewriter, node);
   return node.op == Op::conv && rewrite_conv(rewriter, node);
 }
@@ -403,7 +403,7 @@ bool rewrite(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph integer_products(const Graph& graph) {
-  return rewrite_nodes(graph, rewrite);
+  return rewrite_nodes(graph, rewrite_product);
 }
 
 }  // namespace sylvite

@@ -10,7 +10,7 @@ namespace sylvite {
 namespace {
 
 /// (steps - zero) scale, of numbers.
-struct Dequantized {
+struct DequantizedSteps {
   ValueId steps = no_value;  ///< of 8 or 16 bits
   ValueId zero = no_value;   ///< f32, or absent
   ValueId scale = no_value;
@@ -24,10 +24,10 @@ ValueId integer_source(const Graph& graph, ValueId id) {
   return is_integer && dtype_bits(from) >= 8 && dtype_bits(from) <= 16 ? cast->inputs[0] : no_value;
 }
 
-std::optional<Dequantized> dequantized(const Graph& graph, ValueId id) {
+std::optional<DequantizedSteps> dequantized_steps(const Graph& graph, ValueId id) {
   const Node* mul = producer_if(graph, id, Op::mul);
   if (mul == nullptr || scalar_constant(graph, mul->inputs[1]).value_or(0) <= 0) return std::nullopt;
-  Dequantized result{integer_source(graph, mul->inputs[0]), no_value, mul->inputs[1]};
+  DequantizedSteps result{integer_source(graph, mul->inputs[0]), no_value, mul->inputs[1]};
   const Node* sub = producer_if(graph, mul->inputs[0], Op::sub);
   if (sub != nullptr && scalar_constant(graph, sub->inputs[1])) {
     result.steps = integer_source(graph, sub->inputs[0]);
@@ -39,7 +39,7 @@ std::optional<Dequantized> dequantized(const Graph& graph, ValueId id) {
 
 bool rewrite_pool(GraphRewriter& rewriter, const Node& node) {
   Graph& graph = rewriter.graph();
-  const std::optional<Dequantized> x = dequantized(graph, rewriter.mapped(node.inputs[0]));
+  const std::optional<DequantizedSteps> x = dequantized_steps(graph, rewriter.mapped(node.inputs[0]));
   if (!x) return false;
   ValueId y = graph.add(Op::max_pool, {x->steps}, node.attributes, node.name);
   y = graph.add(Op::cast, {y}, {{"to", "f32"}});
@@ -52,7 +52,7 @@ bool rewrite_pool(GraphRewriter& rewriter, const Node& node) {
 bool rewrite_round(GraphRewriter& rewriter, const Node& node) {
   const Graph& graph = rewriter.graph();
   if (node.inputs.size() < 2) return false;
-  const std::optional<Dequantized> x = dequantized(graph, rewriter.mapped(node.inputs[0]));
+  const std::optional<DequantizedSteps> x = dequantized_steps(graph, rewriter.mapped(node.inputs[0]));
   const std::optional<double> scale = scalar_constant(graph, rewriter.mapped(node.inputs[1]));
   if (!x || !scale || graph.type(x->steps).dtype != parse_dtype(node.attributes.string("to"))) return false;
   const auto zero_of = [&](ValueId id) { return id == no_value ? 0.0 : scalar_constant(graph, id); };
@@ -63,7 +63,7 @@ bool rewrite_round(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
-bool rewrite(GraphRewriter& rewriter, const Node& node) {
+bool rewrite_steps(GraphRewriter& rewriter, const Node& node) {
   if (node.op == Op::max_pool) return rewrite_pool(rewriter, node);
   return node.op == Op::round && rewrite_round(rewriter, node);
 }
@@ -71,7 +71,7 @@ bool rewrite(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph pool_steps(const Graph& graph) {
-  return rewrite_nodes(graph, rewrite);
+  return rewrite_nodes(graph, rewrite_steps);
 }
 
 }  // namespace sylvite

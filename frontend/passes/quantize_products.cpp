@@ -76,7 +76,7 @@ std::optional<Tensor> constant_matrix(const Graph& graph, ValueId id) {
   return made_of("transposed 1,0", {source}, [&] { return transposed(source, {1, 0}); });
 }
 
-bool rewrite(GraphRewriter& rewriter, const Node& node) {
+bool quantize_product(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::matmul) return false;
   const Graph& source = rewriter.source();
   const std::optional<Tensor> matrix = constant_matrix(source, node.inputs[1]);
@@ -98,7 +98,7 @@ bool rewrite(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph quantize_products(const Graph& graph) {
-  return rewrite_nodes(graph, rewrite);
+  return rewrite_nodes(graph, quantize_product);
 }
 
 }  // namespace sylvite

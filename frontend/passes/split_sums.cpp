@@ -46,7 +46,7 @@ bool is_of_parts(const Graph& graph, ValueId id, std::size_t axis) {
 }
 
 /// One place along the axis, the axis itself dropped; an extent of 1 is every place.
-ValueId part_of(Graph& graph, ValueId id, std::size_t axis, std::int64_t place) {
+ValueId sliced_part(Graph& graph, ValueId id, std::size_t axis, std::int64_t place) {
   const Dims dims = graph.type(id).dims(), left = without(dims, axis);
   if (dims[axis] == 1) return add_reshape(graph, id, left);
   const Node* concat = producer_if(graph, id, Op::concat);
@@ -83,8 +83,8 @@ bool split_sum(GraphRewriter& rewriter, const Node& node) {
   if (factors.empty()) return false;
   std::optional<ValueId> sum;
   for (std::int64_t place = 0; place < parts; ++place) {
-    ValueId part = part_of(graph, factors[0], axis, place);
-    if (factors.size() == 2) part = graph.add(Op::mul, {part, part_of(graph, factors[1], axis, place)});
+    ValueId part = sliced_part(graph, factors[0], axis, place);
+    if (factors.size() == 2) part = graph.add(Op::mul, {part, sliced_part(graph, factors[1], axis, place)});
     sum = sum ? graph.add(Op::add, {*sum, part}) : part;
   }
   rewriter.set(node.outputs[0], add_reshape(graph, *sum, rewriter.source().type(node.outputs[0]).dims()));

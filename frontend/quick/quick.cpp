@@ -10,12 +10,12 @@
 namespace sylvite {
 namespace {
 
-struct Row {
+struct EvaluatorRow {
   Op op;
   quick::Evaluator evaluate;
 };
 
-constexpr Row rows[] = {
+constexpr EvaluatorRow rows[] = {
     {Op::neg, quick::unary},           {Op::abs, quick::unary},
     {Op::floor, quick::unary},         {Op::ceil, quick::unary},
     {Op::round, quick::unary},         {Op::sqrt, quick::unary},
@@ -40,7 +40,7 @@ constexpr Row rows[] = {
     {Op::attention, quick::attention},
 };
 
-constexpr Row integer_rows[] = {
+constexpr EvaluatorRow integer_rows[] = {
     {Op::cast, quick::cast},
     {Op::round, quick::round_to_steps},
     {Op::add, quick::binary_integers},
@@ -50,20 +50,20 @@ constexpr Row integer_rows[] = {
     {Op::maximum, quick::binary_integers},
 };
 
-constexpr Row product_rows[] = {
+constexpr EvaluatorRow product_rows[] = {
     {Op::matmul, quick::matmul_integers},
     {Op::conv, quick::conv_integers},
 };
 
-const Row* find_among(std::span<const Row> among, Op op) {
-  const auto found = std::ranges::find(among, op, &Row::op);
+const EvaluatorRow* find_among(std::span<const EvaluatorRow> among, Op op) {
+  const auto found = std::ranges::find(among, op, &EvaluatorRow::op);
   return found == among.end() ? nullptr : &*found;
 }
 
 /// nullptr where the reference evaluates.
-const Row* find_row(Op op, ResultTypes types) {
+const EvaluatorRow* find_evaluator(Op op, ResultTypes types) {
   const DType first = types[0].dtype;
-  const Row* product = first == DType::i32 ? find_among(product_rows, op) : nullptr;
+  const EvaluatorRow* product = first == DType::i32 ? find_among(product_rows, op) : nullptr;
   if (product != nullptr) return product;
   if (!is_float(first)) return find_among(integer_rows, op);
   if (!std::ranges::all_of(
@@ -96,7 +96,7 @@ Tensor narrowed(const Tensor& tensor, DType dtype) {
 }
 
 /// Inputs and results of 16 bits by way of f32.
-OutputTensors evaluate_row(const Row& row, Op op, InputTensors inputs, const Attributes& attributes,
+OutputTensors evaluate_row(const EvaluatorRow& row, Op op, InputTensors inputs, const Attributes& attributes,
                            ResultTypes types, int threads) {
   std::vector<Tensor> wide(inputs.size());
   std::vector<const Tensor*> given(inputs.begin(), inputs.end());
@@ -123,7 +123,7 @@ std::vector<Tensor> evaluate_quickly(Op op, InputTensors inputs, const Attribute
       return interpret_quickly(body, given, threads);
     });
   }
-  if (const Row* row = find_row(op, types); row != nullptr && !is_empty)
+  if (const EvaluatorRow* row = find_evaluator(op, types); row != nullptr && !is_empty)
     if (OutputTensors results = evaluate_row(*row, op, inputs, attributes, types, threads); !results.empty())
       return results;
   return evaluate_node(op, inputs, attributes, types);
@@ -149,7 +149,7 @@ double quick_seconds(const Graph& graph) {
       seconds += quick_seconds(node.attributes.graph("body")) *
                  static_cast<double>(node.attributes.integer("trips"));
     else
-      seconds += work / (find_row(node.op, types) != nullptr ? quick_rate : reference_rate);
+      seconds += work / (find_evaluator(node.op, types) != nullptr ? quick_rate : reference_rate);
   }
   return seconds;
 }

@@ -61,8 +61,9 @@ Complex over(Complex a, Complex b) {
   const Sym scale = apply(Op::maximum, apply(Op::abs, b.re), apply(Op::abs, b.im));
   const Complex unit{b.re / scale, b.im / scale};
   const Sym divisor = (unit.re * unit.re + unit.im * unit.im) * scale;
-  const Complex product = times(a, {unit.re, -unit.im});
-  return {product.re / divisor, (product.im ? product.im : a.re * -unit.im) / divisor};
+  const Complex product_complex = times(a, {unit.re, -unit.im});
+  return {product_complex.re / divisor,
+          (product_complex.im ? product_complex.im : a.re * -unit.im) / divisor};
 }
 
 /// A tensor, whose imaginary part is absent where it is real, or a number.
@@ -74,10 +75,10 @@ Complex operand(ComplexContext& c, std::string_view name) {
   return operand(c, name, c.re.result_dtype());
 }
 
-void multiply(ComplexContext& c) {
+void multiply_complex(ComplexContext& c) {
   c.output(times(operand(c, "self"), operand(c, "other")));
 }
-void divide(ComplexContext& c) {
+void divide_complex(ComplexContext& c) {
   c.output(over(operand(c, "self"), operand(c, "other")));
 }
 void reciprocal(ComplexContext& c) {
@@ -86,7 +87,7 @@ void reciprocal(ComplexContext& c) {
   c.output(over({one, one * 0.0}, x));
 }
 
-void product(ComplexContext& c) {
+void product_complex(ComplexContext& c) {
   const Complex a = c.value("self"), b = c.value("mat2");
   c.output({matmul(a.re, b.re) - matmul(a.im, b.im), matmul(a.re, b.im) + matmul(a.im, b.re)});
 }
@@ -154,7 +155,7 @@ void hyperbolic_tangent(ComplexContext& c) {
 }
 
 /// By the logarithm; whole powers that are small by products.
-void power(ComplexContext& c) {
+void power_complex(ComplexContext& c) {
   const Complex x = c.value("self");
   const double exponent = c.re.real("exponent");
   if (exponent == 2) return c.output(times(x, x));
@@ -174,12 +175,12 @@ Sym are_equal(ComplexContext& c) {
 void equal(ComplexContext& c) {
   c.output({are_equal(c), Sym()});
 }
-void not_equal(ComplexContext& c) {
+void not_equal_complex(ComplexContext& c) {
   c.output({of(Op::logical_not, are_equal(c)), Sym()});
 }
 
 /// To real numbers: their real parts; to truths: are they not zero?
-void convert(ComplexContext& c) {
+void convert_complex(ComplexContext& c) {
   if (c.gives_complex) return each_part(c);
   const Complex x = c.value("self");
   c.row(c.re);
@@ -292,20 +293,20 @@ void to_real(ComplexContext& c) {
   c.output({squeeze(along(c, pairs, axes.back(), {last, true, true}), {-1}) * scale_of(c, elements), Sym()});
 }
 
-const ComplexOp rows[] = {
+const ComplexOp complex_rows[] = {
     {"aten._conj.default", "self", conjugate},
     {"aten._conj_physical.default", "self", conjugate},
     {"aten._fft_c2c.default", "self dim normalization forward", transform_all},
     {"aten._fft_c2r.default", "self dim normalization last_dim_size", to_real},
     {"aten._fft_r2c.default", "self dim normalization onesided", from_real},
-    {"aten._to_copy.default", "", convert},
+    {"aten._to_copy.default", "", convert_complex},
     {"aten._unsafe_view.default", "", each_part},
     {"aten.abs.default", "self", absolute},
     {"aten.add.Scalar", "", add},
     {"aten.add.Tensor", "", add},
     {"aten.alias.default", "", each_part},
     {"aten.angle.default", "self", angle},
-    {"aten.bmm.default", "", product},
+    {"aten.bmm.default", "", product_complex},
     {"aten.cat.default", "", each_part},
     {"aten.clone.default", "", each_part},
     {"aten.complex.default", "real imag", compose},
@@ -318,8 +319,8 @@ const ComplexOp rows[] = {
     {"aten.detach.default", "", each_part},
     {"aten.diagonal.default", "", each_part},
     {"aten.diagonal_scatter.default", "", each_part},
-    {"aten.div.Scalar", "", divide},
-    {"aten.div.Tensor", "", divide},
+    {"aten.div.Scalar", "", divide_complex},
+    {"aten.div.Tensor", "", divide_complex},
     {"aten.empty.memory_format", "", each_part},
     {"aten.empty_like.default", "", each_part},
     {"aten.empty_permuted.default", "", each_part},
@@ -338,11 +339,11 @@ const ComplexOp rows[] = {
     {"aten.log.default", "", logarithm},
     {"aten.mean.default", "", each_part},
     {"aten.mean.dim", "", each_part},
-    {"aten.mm.default", "", product},
-    {"aten.mul.Scalar", "", multiply},
-    {"aten.mul.Tensor", "", multiply},
-    {"aten.ne.Scalar", "", not_equal},
-    {"aten.ne.Tensor", "", not_equal},
+    {"aten.mm.default", "", product_complex},
+    {"aten.mul.Scalar", "", multiply_complex},
+    {"aten.mul.Tensor", "", multiply_complex},
+    {"aten.ne.Scalar", "", not_equal_complex},
+    {"aten.ne.Tensor", "", not_equal_complex},
     {"aten.neg.default", "", each_part},
     {"aten.new_empty.default", "", each_part},
     {"aten.new_empty_strided.default", "", each_part},
@@ -352,7 +353,7 @@ const ComplexOp rows[] = {
     {"aten.ones_like.default", "", real_part},
     {"aten.permute.default", "", each_part},
     {"aten.polar.default", "abs angle", polar},
-    {"aten.pow.Tensor_Scalar", "", power},
+    {"aten.pow.Tensor_Scalar", "", power_complex},
     {"aten.reciprocal.default", "", reciprocal},
     {"aten.repeat.default", "", each_part},
     {"aten.reshape.default", "", each_part},
@@ -447,14 +448,15 @@ std::string_view part_dtype(std::string_view dtype) {
 
 std::vector<std::string_view> complex_op_names() {
   std::vector<std::string_view> names;
-  for (const ComplexOp& row : rows) names.push_back(row.name);
+  for (const ComplexOp& row : complex_rows) names.push_back(row.name);
   return names;
 }
 
 std::vector<Complex> import_complex(GraphBuilder& builder, const TorchScope& scope, const TorchNode& node,
                                     const TorchImportOptions& options) {
-  const auto* rule = std::ranges::find(rows, node.op, &ComplexOp::name);
-  if (rule == std::end(rows)) throw UnsupportedError("this operation is not served for complex numbers");
+  const auto* rule = std::ranges::find(complex_rows, node.op, &ComplexOp::name);
+  if (rule == std::end(complex_rows))
+    throw UnsupportedError("this operation is not served for complex numbers");
   const TorchOp* row = find_torch_op(node.op);
   TorchNode part = node;
   std::set<std::string> names;

@@ -96,7 +96,7 @@ void triangle_indices(TorchContext& c) {
   c.output(cast(c.builder().constant(Tensor::of(DType::i64, {2, count}, row_numbers)), c.result_dtype()));
 }
 
-const TorchOp rows[] = {
+const TorchOp creation_rows[] = {
     {"aten._efficientzerotensor.default", empty_schema, constant<0>},
     {"aten.arange.default", arange_end_schema, arange_to},
     {"aten.arange.start", "start end dtype layout device pin_memory", arange_from},
@@ -125,7 +125,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_creation_ops() {
-  return rows;
+  return creation_rows;
 }
 
 }  // namespace sylvite

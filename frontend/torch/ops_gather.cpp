@@ -442,7 +442,7 @@ void tril(TorchContext& c) {
   triangle(c, Op::less_equal);
 }
 
-const TorchOp rows[] = {
+const TorchOp gather_rows[] = {
     {"aten._embedding_bag.default", bag_schema, embedding_bag},
     {"aten._embedding_bag_backward.default",
      "grad indices offsets offset2bag bag_size maximum_indices num_weights scale_grad_by_freq mode sparse "
@@ -475,7 +475,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_gather_ops() {
-  return rows;
+  return gather_rows;
 }
 
 }  // namespace sylvite

@@ -287,7 +287,7 @@ void qr(TorchContext& c) {
   c.outputs({reshape(orthogonal(reflections, kept), c.result_dims(0)), r});
 }
 
-const TorchOp rows[] = {
+const TorchOp linalg_rows[] = {
     {"aten.linalg_cholesky_ex.default", "self upper check_errors", cholesky},
     {"aten.linalg_lu_factor_ex.default", "A pivot check_errors", factorize},
     {"aten.linalg_lu_solve.default", "LU pivots B left adjoint", solve_factorized},
@@ -298,7 +298,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_linalg_ops() {
-  return rows;
+  return linalg_rows;
 }
 
 }  // namespace sylvite

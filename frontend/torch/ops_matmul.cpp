@@ -10,7 +10,7 @@ namespace sylvite {
 namespace {
 
 /// Factors keep their digits: what is multiplied by one is of f32 at least.
-Sym scaled(TorchContext& c, Sym x, std::string_view name) {
+Sym scaled_by(TorchContext& c, Sym x, std::string_view name) {
   if (c.real(name, 1) == 1) return x;
   const bool is_short = x.dtype() == DType::bf16 || x.dtype() == DType::f16;
   return (is_short ? cast(x, DType::f32) : x) * c.real(name);
@@ -22,10 +22,10 @@ void product(TorchContext& c) {
 
 /// beta self + alpha mat1 mat2
 void add_product(TorchContext& c) {
-  const Sym product = scaled(c, matmul(c.tensor("mat1"), c.tensor("mat2")), "alpha");
+  const Sym product = scaled_by(c, matmul(c.tensor("mat1"), c.tensor("mat2")), "alpha");
   const DType type = c.result_dtype();
   if (c.real("beta", 1) == 0) return c.ignore("self"), c.output(cast(product, type));
-  const Sym self = scaled(c, c.tensor("self"), "beta");
+  const Sym self = scaled_by(c, c.tensor("self"), "beta");
   const DType wide = product.dtype() == self.dtype() ? self.dtype() : DType::f32;
   c.output(cast(cast(product, wide) + cast(self, wide), type));
 }
@@ -182,7 +182,7 @@ void grouped_product_backward(TorchContext& c) {
 constexpr std::string_view attention_schema =
     "query key value attn_mask is_causal scale enable_gqa dropout_p";
 
-const TorchOp rows[] = {
+const TorchOp matmul_rows[] = {
     {"aten._scaled_dot_product_flash_attention_for_cpu.default",
      "query key value dropout_p is_causal attn_mask scale enable_gqa return_debug_mask", flash_attention},
     {"aten._grouped_mm.default", "self mat2 offs bias out_dtype", grouped_product},
@@ -202,7 +202,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_matmul_ops() {
-  return rows;
+  return matmul_rows;
 }
 
 }  // namespace sylvite

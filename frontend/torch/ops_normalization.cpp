@@ -34,7 +34,7 @@ DType wide_type(DType dtype) {
 }
 
 /// By statistics, each of which leaves its axes with extent 1. Scale and bias may be absent.
-Sym scaled(Sym value, Sym scale, Sym bias) {
+Sym scaled_and_biased(Sym value, Sym scale, Sym bias) {
   if (scale) value = value * cast(scale, value.dtype());
   return bias ? value + cast(bias, value.dtype()) : value;
 }
@@ -51,8 +51,8 @@ void layer_norm_op(TorchContext& c) {
   const Sym wide = cast(x, wide_type(x.dtype()));
   const Standardized s = standardize(wide, axes_from(axis, x.rank()), epsilon);
   const bool is_core = scale && scale.dtype() == x.dtype() && (!bias || bias.dtype() == x.dtype());
-  const Sym value =
-      is_core ? layer_norm(x, scale, bias, axis, epsilon) : cast(scaled(s.value, scale, bias), x.dtype());
+  const Sym value = is_core ? layer_norm(x, scale, bias, axis, epsilon)
+                            : cast(scaled_and_biased(s.value, scale, bias), x.dtype());
   c.outputs({value, cast(s.mean, c.result_dtype(1)), cast(s.inverse_deviation, c.result_dtype(2))});
 }
 
@@ -70,7 +70,7 @@ void group_norm_op(TorchContext& c) {
   const Standardized s =
       standardize(reshape(wide, {dims[0], groups, x.size() / dims[0] / groups}), {2}, epsilon);
   const auto channels = [&](Sym vector) { return vector ? per_channel(vector, x.rank()) : Sym(); };
-  c.outputs({cast(scaled(reshape(s.value, dims), channels(scale), channels(bias)), x.dtype()),
+  c.outputs({cast(scaled_and_biased(reshape(s.value, dims), channels(scale), channels(bias)), x.dtype()),
              cast(reshape(s.mean, {dims[0], groups}), c.result_dtype(1)),
              cast(reshape(s.inverse_deviation, {dims[0], groups}), c.result_dtype(2))});
 }
@@ -83,8 +83,8 @@ void fused_rms_norm(TorchContext& c) {
   const Sym mean = reduce_mean(wide * wide, axes_from(x.rank() - count, x.rank()));
   const double fallback = x.dtype() == DType::f64 ? 2.220446049250313e-16 : 1.1920928955078125e-07;
   const Sym inverse = apply(Op::rsqrt, mean + c.real("eps", fallback));
-  c.outputs(
-      {cast(scaled(wide * inverse, c.optional("weight"), {}), x.dtype()), cast(inverse, c.result_dtype(1))});
+  c.outputs({cast(scaled_and_biased(wide * inverse, c.optional("weight"), {}), x.dtype()),
+             cast(inverse, c.result_dtype(1))});
 }
 
 /// Ones or zeros for what is absent.
@@ -137,7 +137,8 @@ BatchStatistics normalize_batch(TorchContext& c, Sym x) {
     const Sym vector = c.optional(name);
     return vector ? per_channel(vector, x.rank()) : Sym();
   };
-  const Sym value = cast(scaled(centered * inverse, channels("weight"), channels("bias")), x.dtype());
+  const Sym value =
+      cast(scaled_and_biased(centered * inverse, channels("weight"), channels("bias")), x.dtype());
   const Dims flat{x.dim(1)};
   return {value, reshape(mean, flat), reshape(variance, flat), reshape(inverse, flat), x.size() / x.dim(1)};
 }
@@ -189,7 +190,7 @@ constexpr std::string_view batch_schema = "input weight bias running_mean runnin
 constexpr std::string_view batch_training_schema =
     "input weight bias running_mean running_var training momentum eps";
 
-const TorchOp rows[] = {
+const TorchOp normalization_rows[] = {
     {"aten._fused_rms_norm.default", "input normalized_shape weight eps", fused_rms_norm},
     {"aten._log_softmax.default", "self dim half_to_float", soft_max<Op::log_softmax>},
     {"aten._native_batch_norm_legit.no_stats", "input weight bias training momentum eps",
@@ -207,7 +208,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_normalization_ops() {
-  return rows;
+  return normalization_rows;
 }
 
 }  // namespace sylvite

@@ -345,17 +345,17 @@ void neg(TorchContext& c) {
 
 constexpr std::string_view one = "self";
 constexpr std::string_view two = "self other";
-constexpr std::string_view scaled = "self other alpha";
+constexpr std::string_view two_scaled = "self other alpha";
 
-const TorchOp rows[] = {
+const TorchOp pointwise_rows[] = {
     {"aten.__lshift__.Scalar", two, binary<Op::shift_left>},
     {"aten.__rshift__.Scalar", two, binary<Op::shift_right>},
     {"aten._to_copy.default", "self dtype layout device pin_memory non_blocking memory_format", convert},
     {"aten.abs.default", one, numeric<Op::abs>},
     {"aten.acos.default", one, function<Op::acos>},
     {"aten.acosh.default", one, function<Op::acosh>},
-    {"aten.add.Scalar", scaled, arithmetic<Op::add, Op::logical_or>},
-    {"aten.add.Tensor", scaled, arithmetic<Op::add, Op::logical_or>},
+    {"aten.add.Scalar", two_scaled, arithmetic<Op::add, Op::logical_or>},
+    {"aten.add.Tensor", two_scaled, arithmetic<Op::add, Op::logical_or>},
     {"aten.addcmul.default", "self tensor1 tensor2 value", addcmul},
     {"aten.asin.default", one, function<Op::asin>},
     {"aten.asinh.default", one, function<Op::asinh>},
@@ -433,7 +433,7 @@ const TorchOp rows[] = {
     {"aten.remainder.Tensor", two, remainder<0>},
     {"aten.round.default", one, rounding<Op::round>},
     {"aten.rsqrt.default", one, function<Op::rsqrt>},
-    {"aten.rsub.Scalar", scaled, subtract_from},
+    {"aten.rsub.Scalar", two_scaled, subtract_from},
     {"aten.sigmoid.default", one, function<Op::sigmoid>},
     {"aten.sign.default", one, sign},
     {"aten.silu.default", one, numeric<Op::silu>},
@@ -442,8 +442,8 @@ const TorchOp rows[] = {
     {"aten.softplus.default", "self beta threshold", softplus},
     {"aten.sqrt.default", one, function<Op::sqrt>},
     {"aten.square.default", one, square},
-    {"aten.sub.Scalar", scaled, arithmetic<Op::sub, Op::logical_xor>},
-    {"aten.sub.Tensor", scaled, arithmetic<Op::sub, Op::logical_xor>},
+    {"aten.sub.Scalar", two_scaled, arithmetic<Op::sub, Op::logical_xor>},
+    {"aten.sub.Tensor", two_scaled, arithmetic<Op::sub, Op::logical_xor>},
     {"aten.tan.default", one, function<Op::tan>},
     {"aten.tanh.default", one, function<Op::tanh>},
     {"aten.true_divide.Tensor", two, divide},
@@ -457,7 +457,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_pointwise_ops() {
-  return rows;
+  return pointwise_rows;
 }
 
 }  // namespace sylvite

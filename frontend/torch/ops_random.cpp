@@ -81,7 +81,7 @@ void random_integers(TorchContext& c) {
 
 constexpr std::string_view random_schema = "seed size stream dtype";
 
-const TorchOp rows[] = {
+const TorchOp random_rows[] = {
     {"sylvite.random_integers.default", "seed size stream low high dtype", random_integers},
     {"sylvite.random_normal.default", random_schema, random_normal},
     {"sylvite.random_uniform.default", random_schema, random_uniform},
@@ -90,7 +90,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_random_ops() {
-  return rows;
+  return random_rows;
 }
 
 }  // namespace sylvite

@@ -274,7 +274,7 @@ constexpr std::string_view whole = "self dim keepdim";
 constexpr std::string_view summed = "self dim keepdim dtype";
 constexpr std::string_view corrected = "self dim correction keepdim";
 
-const TorchOp rows[] = {
+const TorchOp reduction_rows[] = {
     {"aten.all.default", whole, any_all<Op::reduce_min>},
     {"aten.all.dim", whole, any_all<Op::reduce_min>},
     {"aten.all.dims", whole, any_all<Op::reduce_min>},
@@ -316,7 +316,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_reduction_ops() {
-  return rows;
+  return reduction_rows;
 }
 
 }  // namespace sylvite

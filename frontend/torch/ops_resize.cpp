@@ -103,7 +103,7 @@ void resize_nearest(TorchContext& c) {
 constexpr std::string_view vec_schema = "input output_size align_corners scale_factors";
 constexpr std::string_view sized_schema = "self output_size align_corners scales_h scales_w";
 
-const TorchOp rows[] = {
+const TorchOp resize_rows[] = {
     {"aten._upsample_bicubic2d_aa.default", sized_schema, resize_bicubic_smooth},
     {"aten._upsample_bilinear2d_aa.default", sized_schema, resize_bilinear_smooth},
     {"aten.upsample_bicubic2d.default", sized_schema, resize_bicubic},
@@ -121,7 +121,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_resize_ops() {
-  return rows;
+  return resize_rows;
 }
 
 }  // namespace sylvite

@@ -432,7 +432,7 @@ constexpr std::string_view sized = "self size";
 constexpr std::string_view laid_out = "self memory_format";
 constexpr std::string_view padded = "self padding";
 
-const TorchOp rows[] = {
+const TorchOp shape_rows[] = {
     {"aten._unsafe_view.default", sized, view},
     {"aten.alias.default", "self", same},
     {"aten.as_strided.default", "self size stride storage_offset", as_strided},
@@ -481,7 +481,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_shape_ops() {
-  return rows;
+  return shape_rows;
 }
 
 }  // namespace sylvite

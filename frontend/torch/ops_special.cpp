@@ -12,7 +12,7 @@ namespace sylvite {
 namespace {
 
 constexpr double pi = std::numbers::pi;
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 /// A function of f64, for floats of any size: formulas that lose a few digits of f64 lose none of f32.
@@ -51,7 +51,7 @@ Sym lgamma(Sym x) {
   const Sym right = lgamma_right(where(is_left, 1.0 - x, x));
   const Sym sine = apply(Op::abs, apply(Op::sin, half_turns(x)));
   const Sym value = where(is_left, std::log(pi) - apply(Op::log, sine) - right, right);
-  return where(apply(Op::is_inf, x), infinity, value);
+  return where(apply(Op::is_inf, x), infinite, value);
 }
 
 /// Its derivative, behind 10 by the series of its logarithm.
@@ -121,7 +121,7 @@ Sym erfinv(Sym y) {
   Sym x = where(is_below(far, 0.7), central, apply(Op::sign, y) * tail);
   for (int i = 0; i < 2; ++i)
     x = x - (apply(Op::erf, x) - y) / (apply(Op::exp, -(x * x)) * (2 / std::sqrt(pi)));
-  const Sym edge = where(apply(Op::equal, far, 1.0), apply(Op::sign, y) * infinity, nan);
+  const Sym edge = where(apply(Op::equal, far, 1.0), apply(Op::sign, y) * infinite, nan);
   return where(is_below(far, 1.0), x, edge);
 }
 
@@ -254,32 +254,32 @@ void copysign(TorchContext& c) {
   c.output(where(is_negative(pair.b), -size, size));
 }
 
-constexpr std::string_view one = "self";
-constexpr std::string_view two = "self other";
+constexpr std::string_view of_self = "self";
+constexpr std::string_view of_self_and_other = "self other";
 
-const TorchOp rows[] = {
-    {"aten.copysign.Scalar", two, copysign},
-    {"aten.copysign.Tensor", two, copysign},
-    {"aten.digamma.default", one, in_f64<digamma>},
-    {"aten.erfinv.default", one, in_f64<erfinv>},
-    {"aten.gcd.default", two, gcd},
-    {"aten.i0.default", one, to_f32<modified_bessel<0>>},
-    {"aten.lcm.default", two, lcm},
-    {"aten.lgamma.default", one, in_f64<lgamma>},
+const TorchOp special_rows[] = {
+    {"aten.copysign.Scalar", of_self_and_other, copysign},
+    {"aten.copysign.Tensor", of_self_and_other, copysign},
+    {"aten.digamma.default", of_self, in_f64<digamma>},
+    {"aten.erfinv.default", of_self, in_f64<erfinv>},
+    {"aten.gcd.default", of_self_and_other, gcd},
+    {"aten.i0.default", of_self, to_f32<modified_bessel<0>>},
+    {"aten.lcm.default", of_self_and_other, lcm},
+    {"aten.lgamma.default", of_self, in_f64<lgamma>},
     {"aten.polygamma.default", "n self", polygamma},
-    {"aten.signbit.default", one, signbit},
-    {"aten.special_bessel_j0.default", one, to_f32<bessel<0>>},
-    {"aten.special_bessel_j1.default", one, to_f32<bessel<1>>},
-    {"aten.special_i0e.default", one, to_f32<modified_bessel_scaled<0>>},
-    {"aten.special_i1.default", one, to_f32<modified_bessel<1>>},
-    {"aten.special_i1e.default", one, to_f32<modified_bessel_scaled<1>>},
-    {"aten.special_ndtri.default", one, to_f32<ndtri>},
+    {"aten.signbit.default", of_self, signbit},
+    {"aten.special_bessel_j0.default", of_self, to_f32<bessel<0>>},
+    {"aten.special_bessel_j1.default", of_self, to_f32<bessel<1>>},
+    {"aten.special_i0e.default", of_self, to_f32<modified_bessel_scaled<0>>},
+    {"aten.special_i1.default", of_self, to_f32<modified_bessel<1>>},
+    {"aten.special_i1e.default", of_self, to_f32<modified_bessel_scaled<1>>},
+    {"aten.special_ndtri.default", of_self, to_f32<ndtri>},
 };
 
 }  // namespace
 
 std::span<const TorchOp> torch_special_ops() {
-  return rows;
+  return special_rows;
 }
 
 }  // namespace sylvite

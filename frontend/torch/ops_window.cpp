@@ -358,7 +358,7 @@ constexpr std::string_view max_backward_schema =
 constexpr std::string_view max_gradient_schema =
     "grad_output self kernel_size stride padding dilation ceil_mode";
 
-const TorchOp rows[] = {
+const TorchOp window_rows[] = {
     {"aten._adaptive_avg_pool2d.default", "self output_size", adaptive_average_pool<2>},
     {"aten._adaptive_avg_pool2d_backward.default", "grad_output self", adaptive_average_pool_backward<2>},
     {"aten._adaptive_avg_pool3d.default", "self output_size", adaptive_average_pool<3>},
@@ -389,7 +389,7 @@ const TorchOp rows[] = {
 }  // namespace
 
 std::span<const TorchOp> torch_window_ops() {
-  return rows;
+  return window_rows;
 }
 
 }  // namespace sylvite
