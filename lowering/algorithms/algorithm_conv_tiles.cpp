@@ -110,7 +110,7 @@ Func define_flat_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Pai
   return fold;
 }
 
-Func define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {
+Func define_tile_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Func source = define_source(builder, p, border_of(p));
   const Expr x = d[1] * to_int(p.stride_x) + c.domain[2] * to_int(p.dilation_x) - to_int(p.pad_left);
@@ -171,7 +171,7 @@ Algorithm build_conv_tiles(const Kernel& kernel, const Form& form) {
   AlgorithmBuilder builder(kernel, tile_packings(kernel, p));
   builder.define_before(kernel.anchor);
   const PairedFold c = paired_fold(p.fold_block, p.pair(), {p.kernel_x, p.kernel_y, p.fold_blocks()});
-  const Func fold = flat ? define_flat_fold(builder, p, c) : define_fold(builder, p, c);
+  const Func fold = flat ? define_flat_fold(builder, p, c) : define_tile_fold(builder, p, c);
   define_product(builder, p, [&](const std::vector<Expr>& d) -> Expr {
     return flat ? fold(d[0], d[1] + d[2] * to_int(flat_pitch(p)), d[3], d[4]) : fold(d);
   });

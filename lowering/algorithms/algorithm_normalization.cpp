@@ -19,11 +19,11 @@ using Halide::Func;
 using Halide::select;
 using Halide::Var;
 
-Expr constant(const Halide::Type& type, double value) {
+Expr constant_of(const Halide::Type& type, double value) {
   return Halide::Internal::make_const(type, value);
 }
 Expr lowest(const Halide::Type& type) {
-  return constant(type, -std::numeric_limits<double>::infinity());
+  return constant_of(type, -std::numeric_limits<double>::infinity());
 }
 
 /// The vars of `type` that do not belong to the folded logical dims first..last.
@@ -75,9 +75,9 @@ Expr share_of_each(const AlgorithmBuilder& builder, const TensorType& type, int 
     const Expr factor = cast<double>(builder.extent(extent));
     open = open.defined() ? open * factor : factor;
   }
-  if (!open.defined()) return constant(element, 1 / known);
+  if (!open.defined()) return constant_of(element, 1 / known);
   const Halide::Type wide = Halide::Float(64);
-  return cast(element, strict_div(constant(wide, 1), open * constant(wide, known)));
+  return cast(element, strict_div(constant_of(wide, 1), open * constant_of(wide, known)));
 }
 
 }  // namespace
@@ -111,7 +111,7 @@ void define_softmax(AlgorithmBuilder& builder, const Node& node) {
     return;
   }
   Func inverse = builder.stage(name + "_inv");
-  inverse(kept) = strict_div(constant(element, 1), sum(kept));
+  inverse(kept) = strict_div(constant_of(element, 1), sum(kept));
   builder.define(out, [&](const Coordinates&) { return strict_mul(power(all), inverse(kept)); });
 }
 
@@ -139,7 +139,7 @@ void define_norm_of_groups(AlgorithmBuilder& builder, const Node& node) {
 
   const auto sum = [&](const std::string& stage, const Expr& term) {
     Func total = builder.stage(name + stage);
-    total(vars) = constant(element, 0);
+    total(vars) = constant_of(element, 0);
     total(vars) += term;
     return total;
   };
@@ -150,7 +150,7 @@ void define_norm_of_groups(AlgorithmBuilder& builder, const Node& node) {
   const Func square = sum("_square", apart * apart);
   Func inverse = builder.stage(name + "_rstd");
   inverse(vars) = math_rsqrt(
-      strict_add(strict_mul(square(vars), share), constant(element, node.attributes.real("epsilon"))));
+      strict_add(strict_mul(square(vars), share), constant_of(element, node.attributes.real("epsilon"))));
 
   builder.define(out, [&](const Coordinates& at) {
     std::vector<Expr> of_part(vars.begin(), vars.end());
@@ -191,7 +191,7 @@ void define_layer_norm(AlgorithmBuilder& builder, const Node& node) {
   });
   Func inverse = builder.stage(name + "_rstd");
   const Expr variance = strict_mul(square(kept), scale_of_sum);
-  inverse(kept) = math_rsqrt(strict_add(variance, constant(element, node.attributes.real("epsilon"))));
+  inverse(kept) = math_rsqrt(strict_add(variance, constant_of(element, node.attributes.real("epsilon"))));
 
   builder.define(out, [&](const Coordinates& at) {
     Expr result = strict_mul(difference(at), inverse(kept));
@@ -208,8 +208,8 @@ namespace {
 Expr scale_of(AlgorithmBuilder& builder, const Node& node, Halide::Type element) {
   const Extent& depth = builder.type(node.inputs[0]).shape.back();
   if (!depth.is_known() && node.attributes.real("scale") == 0)
-    return strict_div(constant(element, 1), math_sqrt(cast(element, builder.extent(depth))));
-  return constant(element, attention_scale(node.attributes, depth.is_known() ? depth.known() : 0));
+    return strict_div(constant_of(element, 1), math_sqrt(cast(element, builder.extent(depth))));
+  return constant_of(element, attention_scale(node.attributes, depth.is_known() ? depth.known() : 0));
 }
 
 }  // namespace
@@ -219,8 +219,8 @@ Expr attention_logit(AlgorithmBuilder& builder, const Node& node, const Expr& sc
   Expr logit = strict_mul(score, scale_of(builder, node, element));
   const double softcap = node.attributes.real("softcap");
   if (softcap != 0) {
-    logit =
-        strict_mul(math_tanh(strict_mul(logit, constant(element, 1 / softcap))), constant(element, softcap));
+    logit = strict_mul(math_tanh(strict_mul(logit, constant_of(element, 1 / softcap))),
+                       constant_of(element, softcap));
   }
   if (node.inputs.size() > 3 && node.inputs[3] != no_value) {
     const Expr mask = builder.read_broadcast(node.inputs[3], at);
@@ -261,7 +261,7 @@ void define_attention(AlgorithmBuilder& builder, const Node& node) {
   at_k[rank - 2] = at[rank - 1];
   at_k[rank - 1] = Expr(depth[0]);
   Func score = builder.stage(name + "_score");
-  score(vars) = constant(element, 0);
+  score(vars) = constant_of(element, 0);
   score(vars) += builder.read_broadcast(node.inputs[0], at_q) * builder.read_broadcast(node.inputs[1], at_k);
   Func logit = builder.stage(name + "_logit");
   logit(vars) = attention_logit(builder, node, score(vars), at);
@@ -276,14 +276,14 @@ void define_attention(AlgorithmBuilder& builder, const Node& node) {
   Func power = builder.stage(name + "_exp");
   power(vars) = math_exp_up_to_zero(strict_sub(logit(vars), highest(kept)));
   Func sum = builder.stage(name + "_sum");
-  sum(kept) = constant(element, 0);
+  sum(kept) = constant_of(element, 0);
   sum(kept) += power(key_arguments);
 
   Func total = builder.stage(name + "_value");
   const std::vector<Var> out_vars = AlgorithmBuilder::vars_of(type);
   Coordinates at_v = AlgorithmBuilder::coordinates_of(type);
   at_v[rank - 2] = keys.at.front();
-  total(out_vars) = constant(element, 0);
+  total(out_vars) = constant_of(element, 0);
   total(out_vars) += power(key_arguments) * builder.read_broadcast(node.inputs[2], at_v);
   builder.define(out, [&](const Coordinates&) { return strict_div(total(out_vars), sum(kept)); });
 }

@@ -25,17 +25,19 @@ Expr bits_of(const Expr& x) {
 }
 /// Added to a number of at most 2^22, it leaves the number, rounded to an integer, ties to even, in the low
 /// bits.
-constexpr float rounder = 0x1.8p23F;
+constexpr float integer_rounder = 0x1.8p23F;
 
 /// round(x) + offset, in arithmetic that may wrap: the sums of two such constants do not fit an i32.
 Expr rounded_plus(const Expr& x, const Expr& offset) {
   const auto word_of = [](const Expr& value) { return Halide::reinterpret<std::uint32_t>(value); };
-  const Expr bias = Halide::Internal::make_const(Halide::UInt(32), std::bit_cast<std::uint32_t>(rounder));
-  return Halide::reinterpret<std::int32_t>(word_of(strict_add(x, Expr(rounder))) + (word_of(offset) - bias));
+  const Expr bias =
+      Halide::Internal::make_const(Halide::UInt(32), std::bit_cast<std::uint32_t>(integer_rounder));
+  return Halide::reinterpret<std::int32_t>(word_of(strict_add(x, Expr(integer_rounder))) +
+                                           (word_of(offset) - bias));
 }
 
 /// The f32 that a key of not less than 0 stands for.
-Expr number_of(const Expr& key) {
+Expr number_of_key(const Expr& key) {
   const Expr bits = Halide::cast<std::int32_t>(key);
   return Halide::reinterpret<float>(key.type().bits() == 16 ? bits << 16 : bits);
 }
@@ -52,8 +54,8 @@ Expr extreme_key(const Expr& x, const Expr& negated) {
 }
 
 RowQuantization row_quantization(const Expr& high_key, const Expr& low_key) {
-  const Expr low = number_of(low_key);
-  const Expr range = strict_add(number_of(high_key), low);
+  const Expr low = number_of_key(low_key);
+  const Expr range = strict_add(number_of_key(high_key), low);
   const Expr is_small = bits_of(range) <= number(std::bit_cast<std::int32_t>(smallest_range));
   const Expr is_finite =
       bits_of(range) < number(std::bit_cast<std::int32_t>(std::numeric_limits<float>::infinity()));

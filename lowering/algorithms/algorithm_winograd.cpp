@@ -43,7 +43,7 @@ int tile_of(const Form& form) {
 }
 
 /// Packed: output channel in block, channel, i, j, block.
-Packing filter_packing(const ConvProblem& problem, int tile) {
+Packing transformed_filter_packing(const ConvProblem& problem, int tile) {
   return {{1, 1, problem.block, 1}, {4, 0, 2, 6, 5}, tile};
 }
 
@@ -165,7 +165,7 @@ Func define_columns(AlgorithmBuilder& builder, const ConvProblem& problem, const
 
 std::vector<Packing> conv_winograd_packings(const Kernel& kernel, const Form& form) {
   const ConvProblem problem = require_winograd(kernel, tile_of(form));
-  return conv_packings(kernel, problem, filter_packing(problem, tile_of(form)));
+  return conv_packings(kernel, problem, transformed_filter_packing(problem, tile_of(form)));
 }
 
 Algorithm build_conv_winograd(const Kernel& kernel, const Form& form) {

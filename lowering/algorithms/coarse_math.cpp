@@ -10,7 +10,7 @@ namespace {
 using Halide::Expr;
 
 /// Highest power first.
-Expr polynomial(const Expr& x, const std::vector<float>& coefficients) {
+Expr coarse_polynomial(const Expr& x, const std::vector<float>& coefficients) {
   Expr sum = coefficients.front();
   for (std::size_t i = 1; i < coefficients.size(); ++i) sum = sum * x + coefficients[i];
   return sum;
@@ -25,7 +25,7 @@ Expr exp_within(const Expr& x) {
   const Expr rounded = x * log2_e + rounder;
   const Expr n = strict_sub(rounded, Expr(rounder));
   const Expr f = n * -ln_2 + x;  // within ln(2) / 2; relative error of p 8e-5
-  const Expr p = polynomial(f, {0.165668400F, 0.504963332F, 1.00016416F, 0.999928057F});
+  const Expr p = coarse_polynomial(f, {0.165668400F, 0.504963332F, 1.00016416F, 0.999928057F});
   return p * Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(rounded) << 23);
 }
 
@@ -43,7 +43,8 @@ Expr coarse_silu(const Expr& x) {
       Halide::reinterpret<float>(bits & Halide::Internal::make_const(Halide::UInt(32), 0x7fffffffU)), 88.0F);
   const Expr e = exp_within(-size);
   const Expr of_size =  // relative error 5e-5
-      polynomial(e, {-0.1044842F, 0.417937458F, -0.770572901F, 0.953420937F, -0.996275783F, 0.999948978F});
+      coarse_polynomial(
+          e, {-0.1044842F, 0.417937458F, -0.770572901F, 0.953420937F, -0.996275783F, 0.999948978F});
   return strict_mul(x, Halide::select(Halide::reinterpret<int>(x) < 0, e * of_size, of_size));
 }
 
@@ -59,7 +60,7 @@ Expr coarse_gelu(const Expr& x, bool by_tanh) {
   const std::vector<float> of_erf = {0.00236118608F, -0.00747958664F, 0.0130839562F,
                                      -0.0238336623F, 0.0446152166F,   -0.073961392F,
                                      0.111946441F,   -0.168628857F,   0.351896703F};
-  const Expr gate = polynomial(s, by_tanh ? of_tanh : of_erf) * inside + 1.0F;
+  const Expr gate = coarse_polynomial(s, by_tanh ? of_tanh : of_erf) * inside + 1.0F;
   return strict_mul(strict_mul(x, Expr(0.5F)), gate);
 }
 

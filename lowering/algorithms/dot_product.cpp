@@ -8,7 +8,7 @@ using Halide::Expr;
 
 namespace {
 
-PairedFold fold_of(const Expr& groups, int pair, const std::vector<Expr>& further) {
+PairedFold paired_fold_of(const Expr& groups, int pair, const std::vector<Expr>& further) {
   std::vector<Expr> extents;
   if (pair > 1) extents.emplace_back(pair);
   const auto outer = static_cast<int>(extents.size());
@@ -30,15 +30,15 @@ PairedFold paired_fold(std::int64_t extent, int pair, const std::vector<std::int
   std::vector<Expr> numbers;
   numbers.reserve(further.size());
   for (const std::int64_t number : further) numbers.emplace_back(static_cast<int>(number));
-  return fold_of(static_cast<int>(extent / pair), pair, numbers);
+  return paired_fold_of(static_cast<int>(extent / pair), pair, numbers);
 }
 
 PairedFold paired_fold(std::int64_t extent, int pair, const Expr& outermost) {
-  return fold_of(static_cast<int>(extent / pair), pair, {outermost});
+  return paired_fold_of(static_cast<int>(extent / pair), pair, {outermost});
 }
 
 PairedFold single_fold(const Expr& extent) {
-  return fold_of(extent, 1, {});
+  return paired_fold_of(extent, 1, {});
 }
 
 std::vector<Expr> joined_pair(const PairedFold& fold, std::vector<Expr> arguments) {

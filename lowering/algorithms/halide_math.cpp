@@ -22,14 +22,11 @@ Expr strict(Call::IntrinsicOp op, const Halide::Type& type, const Expr& a, const
 bool is_f64(const Expr& x) {
   return x.type().bits() == 64;
 }
-Expr constant(const Expr& like, double value) {
-  return Halide::Internal::make_const(like.type(), value);
-}
 Expr infinity(const Expr& like) {
-  return constant(like, std::numeric_limits<double>::infinity());
+  return constant_like(like, std::numeric_limits<double>::infinity());
 }
 Expr not_a_number(const Expr& like) {
-  return constant(like, std::numeric_limits<double>::quiet_NaN());
+  return constant_like(like, std::numeric_limits<double>::quiet_NaN());
 }
 
 thread_local int device_math_scopes = 0;
@@ -132,7 +129,7 @@ Expr divided_sigmoid(const Expr& x) {
       is_f64(x) ? -x
                 : Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(x) ^
                                              Halide::Internal::make_const(Halide::UInt(32), 0x80000000U));
-  return strict_div(constant(x, 1), strict_add(math_exp(negative), constant(x, 1)));
+  return strict_div(constant_like(x, 1), strict_add(math_exp(negative), constant_like(x, 1)));
 }
 
 /// 1 / (1 + exp(-x)) for anything but NaN; relative error 3e-7, zero below -88. With e = exp(-|x|) in [0, 1]
@@ -211,6 +208,10 @@ Expr positive_asin(const Expr& x) {
 }
 
 }  // namespace
+
+Expr constant_like(const Expr& like, double value) {
+  return Halide::Internal::make_const(like.type(), value);
+}
 
 Expr strict_add(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_add, a.type(), a, b) : a + b;
@@ -294,7 +295,7 @@ Expr math_exp_up_to_zero(const Expr& x) {
 
 Expr math_log(const Expr& x) {
   if (is_f64(x)) return libm("log", x);
-  const Expr smallest_normal = constant(x, std::numeric_limits<float>::min());
+  const Expr smallest_normal = constant_like(x, std::numeric_limits<float>::min());
   const Expr is_subnormal = strict_less(x, smallest_normal);
   const Expr scaled = select(is_subnormal, strict_mul(x, Expr(8388608.0F)), x);
   const Expr bits = Halide::reinterpret<int>(scaled);
@@ -311,20 +312,20 @@ Expr math_log(const Expr& x) {
   const Expr small = strict_sub(strict_sub(tail * f * square, strict_mul(exponent, Expr(2.12194440e-4F))),
                                 strict_mul(square, Expr(0.5F)));
   const Expr value = strict_add(strict_add(f, small), strict_mul(exponent, Expr(0.693359375F)));
-  const Expr zero = constant(x, 0);
+  const Expr zero = constant_like(x, 0);
   const Expr positive = select(is_finite_number(x), value, x);
   const Expr special = select(strict_equal(x, zero), -infinity(x), keep_nan(x, not_a_number(x)));
   return select(strict_less(zero, x), positive, special);
 }
 
 Expr math_log1p(const Expr& x) {
-  if (is_f64(x)) return libm("log", strict_add(x, constant(x, 1)));
+  if (is_f64(x)) return libm("log", strict_add(x, constant_like(x, 1)));
   // log(u) * x / (u - 1) undoes the rounding of u = 1 + x.
   const Expr u = strict_add(x, Expr(1.0F));
   const Expr difference = strict_sub(u, Expr(1.0F));
-  const Expr is_exact = strict_equal(difference, constant(x, 0)) || !is_finite_number(x);
+  const Expr is_exact = strict_equal(difference, constant_like(x, 0)) || !is_finite_number(x);
   const Expr corrected = strict_mul(math_log(u), strict_div(x, difference));
-  return select(strict_equal(difference, constant(x, 0)), x, select(is_exact, math_log(u), corrected));
+  return select(strict_equal(difference, constant_like(x, 0)), x, select(is_exact, math_log(u), corrected));
 }
 
 Expr math_sin(const Expr& x) {
@@ -445,11 +446,11 @@ Expr math_erf(const Expr& x) {
 
 Expr math_sqrt(const Expr& x) {
   const Expr root = Halide::sqrt(x);
-  return select(strict_less(x, constant(x, 0)), not_a_number(x), keep_nan(x, root));
+  return select(strict_less(x, constant_like(x, 0)), not_a_number(x), keep_nan(x, root));
 }
 
 Expr math_rsqrt(const Expr& x) {
-  return strict_div(constant(x, 1), math_sqrt(x));
+  return strict_div(constant_like(x, 1), math_sqrt(x));
 }
 
 Expr math_sigmoid(const Expr& x) {
@@ -462,7 +463,7 @@ Expr math_silu(const Expr& x) {
 
 Expr math_softplus(const Expr& x) {
   // max(x, 0) + log1p(exp(-|x|))
-  const Expr zero = constant(x, 0);
+  const Expr zero = constant_like(x, 0);
   const Expr size = is_f64(x) ? Halide::abs(x) : magnitude(x);
   const Expr positive = select(strict_less(x, zero), zero, x);
   return strict_add(positive, math_log1p(math_exp(strict_sub(zero, size))));

@@ -66,4 +66,7 @@ class DeviceMath {
 /// As C has it, for all specials, exact: what division to a whole number leaves, with the sign of x.
 [[nodiscard]] Halide::Expr math_fmod(const Halide::Expr& x, const Halide::Expr& y);
 
+/// The number in the type of `like`.
+[[nodiscard]] Halide::Expr constant_like(const Halide::Expr& like, double value);
+
 }  // namespace sylvite

@@ -11,7 +11,7 @@ using Halide::Expr;
 using Halide::select;
 using Halide::Internal::Call;
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double infinite = std::numeric_limits<double>::infinity();
 
 /// A constant exponent that LLVM does not see. It makes products, quotients and roots of halves and the like, which give no number
 /// for zero and infinity. The power of what is no number is none, whatever such an exponent is.
@@ -33,12 +33,12 @@ Expr log2_of(const Expr& size) {
   Expr series = Expr(0.0);
   for (int k = 6; k >= 0; --k) series = series * square + Expr(2 / ((2 * k + 1) * std::log(2.0)));
   const Expr is_infinite = strict_less(Expr(std::numeric_limits<float>::max()), size);
-  return select(strict_equal(size, Expr(0.0F)), Expr(-infinity),
-                select(is_infinite, Expr(infinity), exponent + s * series));
+  return select(strict_equal(size, Expr(0.0F)), Expr(-infinite),
+                select(is_infinite, Expr(infinite), exponent + s * series));
 }
 
 /// 2^z of an f64 within 200 of zero, to 2e-10 of it.
-Expr power_of_two(const Expr& z) {
+Expr real_power_of_two(const Expr& z) {
   const Expr whole = Halide::round(z);
   const Expr rest = (z - whole) * Expr(std::log(2.0));
   double factor = 1.0 / 40320;
@@ -61,7 +61,7 @@ Expr math_pow(const Expr& x, const Expr& y) {
   const Expr exponent = cast<double>(y) * log2_of(size);
   const Expr inside =
       Halide::clamp(select(strict_equal(size, one), Expr(0.0), exponent), Expr(-200.0), Expr(200.0));
-  const Expr value = cast<float>(power_of_two(inside));
+  const Expr value = cast<float>(real_power_of_two(inside));
   const Expr half = strict_mul(y, Expr(0.5F));
   const Expr is_integer = strict_equal(Halide::floor(y), y);
   const Expr is_odd = is_integer && !strict_equal(Halide::floor(half), half);

@@ -31,7 +31,7 @@ constexpr int f32_mantissa_bits = 23;
 constexpr int f32_bias = 127;
 
 /// Infinity of an IEEE type: the exponent's bits. Half of it more is a quiet NaN.
-std::uint64_t infinity_bits(const Halide::Type& type) {
+std::uint64_t bits_of_infinity(const Halide::Type& type) {
   if (type.bits() == 16) return 0x7c00;
   return type.bits() == 32 ? f32_infinity : 0x7ff0000000000000U;
 }
@@ -195,15 +195,16 @@ Expr convert_float(const Expr& value, const Halide::Type& to) {
   const Halide::Type to_bits = Halide::UInt(to.bits());
   const Expr bits = Halide::reinterpret(from_bits, value);
   const Expr magnitude = bits & (from_bits.max() >> 1);
-  const Expr infinity = Halide::Internal::make_const(from_bits, infinity_bits(from));
+  const Expr infinity = Halide::Internal::make_const(from_bits, bits_of_infinity(from));
   const Expr beyond =
       to.bits() > from.bits()
           ? infinity
           : Halide::reinterpret(
                 from_bits, Halide::Internal::make_const(from, to.bits() == 16 ? 65520.0 : 0x1.ffffffp127));
-  const Expr quiet_nan = Halide::Internal::make_const(to_bits, infinity_bits(to) | infinity_bits(to) >> 1);
+  const Expr quiet_nan =
+      Halide::Internal::make_const(to_bits, bits_of_infinity(to) | bits_of_infinity(to) >> 1);
   const Expr special = Halide::select(magnitude > infinity, quiet_nan,
-                                      Halide::Internal::make_const(to_bits, infinity_bits(to)));
+                                      Halide::Internal::make_const(to_bits, bits_of_infinity(to)));
   const Expr sign = Halide::cast(to_bits, bits >> (from.bits() - 1)) << (to.bits() - 1);
   const Expr finite = Halide::reinterpret(to_bits, Halide::cast(to, value));
   return Halide::reinterpret(to, Halide::select(magnitude >= beyond, special | sign, finite));

@@ -22,10 +22,6 @@ using Halide::cast;
 using Halide::Expr;
 using Halide::select;
 
-Expr constant(const Expr& like, double value) {
-  return Halide::Internal::make_const(like.type(), value);
-}
-
 Expr negate(const Expr& x) {
   if (!x.type().is_float()) return -x;
   const Halide::Type bits = Halide::UInt(x.type().bits());
@@ -41,41 +37,41 @@ Expr absolute(const Expr& x) {
 }
 
 Expr sign(const Expr& x) {
-  const Expr zero = constant(x, 0);
-  if (x.type().is_uint()) return select(x > zero, constant(x, 1), zero);
+  const Expr zero = constant_like(x, 0);
+  if (x.type().is_uint()) return select(x > zero, constant_like(x, 1), zero);
   const Expr value =
-      select(strict_less(zero, x), constant(x, 1), strict_less(x, zero), constant(x, -1), zero);
+      select(strict_less(zero, x), constant_like(x, 1), strict_less(x, zero), constant_like(x, -1), zero);
   return keep_nan(x, value);
 }
 
 /// a clamp that lets NaN through: each select is one instruction, the processor's max or min.
 Expr clamp_between(const Expr& x, double low, double high) {
-  const Expr raised = select(strict_less(x, constant(x, low)), constant(x, low), x);
-  return select(strict_less(constant(x, high), raised), constant(x, high), raised);
+  const Expr raised = select(strict_less(x, constant_like(x, low)), constant_like(x, low), x);
+  return select(strict_less(constant_like(x, high), raised), constant_like(x, high), raised);
 }
 
 Expr relu(const Expr& x) {
-  return select(strict_less(x, constant(x, 0)), constant(x, 0), x);
+  return select(strict_less(x, constant_like(x, 0)), constant_like(x, 0), x);
 }
 
 Expr gelu(const Expr& x, bool by_tanh) {
-  const Expr half = strict_mul(x, constant(x, 0.5));
+  const Expr half = strict_mul(x, constant_like(x, 0.5));
   if (by_tanh) {
     const Expr cube = strict_mul(strict_mul(x, x), x);
-    const Expr inner = strict_mul(strict_add(x, strict_mul(cube, constant(x, 0.044715))),
-                                  constant(x, std::sqrt(2 / std::numbers::pi)));
-    return strict_mul(half, strict_add(math_tanh(inner), constant(x, 1)));
+    const Expr inner = strict_mul(strict_add(x, strict_mul(cube, constant_like(x, 0.044715))),
+                                  constant_like(x, std::sqrt(2 / std::numbers::pi)));
+    return strict_mul(half, strict_add(math_tanh(inner), constant_like(x, 1)));
   }
-  return strict_mul(
-      half, strict_add(math_erf(strict_mul(x, constant(x, std::numbers::sqrt2 / 2))), constant(x, 1)));
+  return strict_mul(half, strict_add(math_erf(strict_mul(x, constant_like(x, std::numbers::sqrt2 / 2))),
+                                     constant_like(x, 1)));
 }
 
 Expr hard_sigmoid(const Expr& x, double alpha, double beta) {
-  return clamp_between(strict_add(strict_mul(x, constant(x, alpha)), constant(x, beta)), 0, 1);
+  return clamp_between(strict_add(strict_mul(x, constant_like(x, alpha)), constant_like(x, beta)), 0, 1);
 }
 
 Expr is_infinite(const Node& node, const Expr& x) {
-  const Expr zero = constant(x, 0);
+  const Expr zero = constant_like(x, 0);
   Expr result = Halide::Internal::const_false();
   if (node.attributes.integer("detect_positive") != 0) result = result || strict_less(zero, x);
   if (node.attributes.integer("detect_negative") != 0) result = result || strict_less(x, zero);
@@ -88,8 +84,8 @@ Expr saturate(const Expr& x, const Halide::Type& type) {
   const double beyond = std::ldexp(1.0, type.is_uint() ? type.bits() : type.bits() - 1);
   // Small types through i32, which is what the machine converts to.
   const Expr inside = type.bits() < 32 ? cast(type, cast<std::int32_t>(x)) : cast(type, x);
-  const Expr value = select(strict_less(x, constant(x, low)), type.min(), strict_less(x, constant(x, beyond)),
-                            inside, type.max());
+  const Expr value = select(strict_less(x, constant_like(x, low)), type.min(),
+                            strict_less(x, constant_like(x, beyond)), inside, type.max());
   return select(is_not_a_number(x), Halide::Internal::make_zero(type), value);
 }
 
@@ -118,7 +114,7 @@ Expr opaque_signed(const Expr& x) {
 Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
-  if (to == DType::boolean) return !strict_equal(x, constant(x, 0));
+  if (to == DType::boolean) return !strict_equal(x, constant_like(x, 0));
   if (to == DType::bf16) return to_storage(to_float(x), to);  // what reads it widens it
   if (to == DType::f16 || is_narrow_float(to)) return from_storage(to_storage(to_float(x), to), to);
   if (is_narrow(to))
@@ -164,8 +160,8 @@ Expr rounded_up(const Expr& x) {
 /// Toward zero, as C; division by zero gives 0 instead of a trap.
 Expr truncated_div(const Expr& a, const Expr& b) {
   if (a.type().is_uint()) return a / b;
-  const Expr size = Halide::div_round_to_zero(a, select(b == 0, constant(b, 1), b));
-  return select(b == 0, constant(a, 0), size);
+  const Expr size = Halide::div_round_to_zero(a, select(b == 0, constant_like(b, 1), b));
+  return select(b == 0, constant_like(a, 0), size);
 }
 
 Expr divide(const Expr& a, const Expr& b) {
@@ -174,30 +170,31 @@ Expr divide(const Expr& a, const Expr& b) {
 
 Expr modulo(const Expr& a, const Expr& b, bool sign_of_dividend) {
   if (!a.type().is_float()) {
-    const Expr divisor = select(b == 0, constant(b, 1), b);
+    const Expr divisor = select(b == 0, constant_like(b, 1), b);
     if (a.type().is_uint()) return a % divisor;
     const Expr rest = Halide::mod_round_to_zero(a, divisor);
     return sign_of_dividend ? rest : select(rest != 0 && (rest < 0) != (divisor < 0), rest + divisor, rest);
   }
   const Expr rest = math_fmod(a, b);
   if (sign_of_dividend) return rest;
-  const Expr zero = constant(a, 0);
+  const Expr zero = constant_like(a, 0);
   const Expr other_sign = strict_less(rest, zero) != strict_less(b, zero);
   return select(!strict_equal(rest, zero) && other_sign, strict_add(rest, b), rest);
 }
 
 /// Exponentiation by squaring, wrapping; a negative exponent gives 0, or +-1 for bases +-1.
 Expr integer_pow(const Expr& a, const Expr& b) {
-  Expr result = constant(a, 1);
+  Expr result = constant_like(a, 1);
   Expr power = a;
   for (int bit = 0; bit < 6; ++bit) {
     result = select(((b >> bit) & 1) != 0, result * power, result);
     power = power * power;
   }
   if (b.type().is_uint()) return result;
-  const Expr inverse = select(
-      a == 1, constant(a, 1),
-      select(a == constant(a, -1), select((b & 1) != 0, constant(a, -1), constant(a, 1)), constant(a, 0)));
+  const Expr inverse =
+      select(a == 1, constant_like(a, 1),
+             select(a == constant_like(a, -1),
+                    select((b & 1) != 0, constant_like(a, -1), constant_like(a, 1)), constant_like(a, 0)));
   return select(b < 0, inverse, result);
 }
 
@@ -211,20 +208,20 @@ Expr power(const Expr& a, const Expr& b) {
     if (*exponent == 2) return strict_mul(a, a);
     if (*exponent == 3) return strict_mul(strict_mul(a, a), a);
     if (*exponent == 1) return a;
-    if (*exponent == -1) return strict_div(constant(a, 1), a);
+    if (*exponent == -1) return strict_div(constant_like(a, 1), a);
   }
   return math_pow(a, cast(a.type(), b));
 }
 
 Expr shift(const Expr& a, const Expr& b, bool left) {
-  const Expr bits = constant(b, a.type().bits());
-  const Expr most = constant(b, a.type().bits() - 1);
+  const Expr bits = constant_like(b, a.type().bits());
+  const Expr most = constant_like(b, a.type().bits() - 1);
   if (a.type().is_uint()) {
     const Expr amount = Halide::min(b, most);
-    return select(b >= bits, constant(a, 0), left ? a << amount : a >> amount);
+    return select(b >= bits, constant_like(a, 0), left ? a << amount : a >> amount);
   }
-  const Expr amount = Halide::clamp(b, constant(b, 0), most);
-  const Expr beyond = left ? constant(a, 0) : a >> most;  // as many bits of the sign
+  const Expr amount = Halide::clamp(b, constant_like(b, 0), most);
+  const Expr beyond = left ? constant_like(a, 0) : a >> most;  // as many bits of the sign
   return select(b < 0 || b >= bits, beyond, left ? a << amount : a >> amount);
 }
 
@@ -326,7 +323,8 @@ constexpr PointwiseBody bodies[] = {
      nullptr, nullptr, round_text},
     {Op::sqrt, unary<math_sqrt>, "sqrtf({0})"},
     {Op::rsqrt, unary<math_rsqrt>, "1.f / sqrtf({0})", "rsqrtf({0})"},
-    {Op::reciprocal, [](const Operands& o) { return strict_div(constant(o.x[0], 1), o.x[0]); }, "1.f / {0}"},
+    {Op::reciprocal, [](const Operands& o) { return strict_div(constant_like(o.x[0], 1), o.x[0]); },
+     "1.f / {0}"},
     {Op::exp, unary<math_exp>, "expf({0})", "__expf({0})"},
     {Op::log, unary<math_log>, "logf({0})"},
     {Op::sin, unary<math_sin>, "sinf({0})", "sin_fast({0})"},

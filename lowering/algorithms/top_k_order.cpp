@@ -19,7 +19,7 @@ using Halide::Func;
 using Halide::Var;
 
 /// Which way the function takes, as its header numbers them, by the node's `ties`.
-int way_of(const TopKOrder& order) {
+int way_by_ties(const TopKOrder& order) {
   constexpr std::array ways = {3, 1, 0, 2};
   return ways.at(static_cast<std::size_t>(order.node.attributes.integer("ties")));
 }
@@ -67,7 +67,7 @@ Expr place_by_library(const TopKOrder& order, const Func& words, const Expr& is_
   Func places = order.stage("_places");
   places.define_extern(
       "sylvite_first_places",
-      {words, needed, cast<std::int32_t>(order.count), cast<std::int32_t>(order.k), Expr(way_of(order))},
+      {words, needed, cast<std::int32_t>(order.count), cast<std::int32_t>(order.k), Expr(way_by_ties(order))},
       Halide::Int(32), arguments, Halide::NameMangling::C);
   return Halide::clamp(places(in_row(order, axis)), 0, Halide::max(order.count - 1, 0));
 }

@@ -19,7 +19,7 @@ bool is_blocked_type(DType dtype) {
 }
 
 /// Which values are blocked, and how.
-struct Blocks {
+struct LayoutBlocks {
   bool hold_all = false;  ///< a block has all channels of its value
   int size = 0;           ///< of the other blocks
   bool tf32 = false;      ///< where blocks hold all: of f32 values, too
@@ -44,7 +44,7 @@ struct Blocks {
 struct Operands {
   const Graph& graph;
   const Node& node;
-  Blocks blocks;
+  LayoutBlocks blocks;
   std::vector<bool> blocked;        ///< per input: it is at hand in blocks
   bool feeds_convolutions = false;  ///< alone: their filters span all channels
 
@@ -220,7 +220,7 @@ Rule find_rule(Op op) {
 }
 
 /// The one operand of pointwise work that has the result's shape, where blocks of it give blocks of the result.
-ValueId operand_of_blocks(const Graph& graph, const Node& node, const Blocks& blocks) {
+ValueId operand_of_blocks(const Graph& graph, const Node& node, const LayoutBlocks& blocks) {
   if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
   Operands operands{graph, node, blocks, {}};
   ValueId found = no_value;
@@ -236,7 +236,8 @@ ValueId operand_of_blocks(const Graph& graph, const Node& node, const Blocks& bl
 
 /// Per value: work on blocks makes it, of blocks of what it is made of. Where several values that are turned into blocks are work on
 /// the same one, as the masks and slopes of an activation's gradient are, that one is turned, once.
-IdMap<bool> made_of_blocks(const Graph& graph, const Blocks& blocks, const std::vector<ValueId>& turned) {
+IdMap<bool> made_of_blocks(const Graph& graph, const LayoutBlocks& blocks,
+                           const std::vector<ValueId>& turned) {
   const auto operand = [&](ValueId id) {
     const NodeId producer = graph.value(id).producer;
     return producer == no_node ? no_value : operand_of_blocks(graph, graph.node(producer), blocks);
@@ -261,7 +262,7 @@ IdMap<bool> made_of_blocks(const Graph& graph, const Blocks& blocks, const std::
 
 class Assigner {
  public:
-  Assigner(const Graph& source, Blocks blocks, IdMap<bool> made_of_blocks)
+  Assigner(const Graph& source, LayoutBlocks blocks, IdMap<bool> made_of_blocks)
       : source_(source),
         blocks_(blocks),
         made_of_blocks_(std::move(made_of_blocks)),
@@ -398,7 +399,7 @@ class Assigner {
   }
 
   const Graph& source_;
-  Blocks blocks_;
+  LayoutBlocks blocks_;
   IdMap<bool> made_of_blocks_;
   std::vector<ValueId> turned_;
   IdMap<std::vector<NodeId>> readers_;
@@ -415,8 +416,8 @@ bool has_convolutions(const Graph& graph) {
 
 Graph assign_layouts(const Graph& graph, const LoweringOptions& options) {
   if (!has_convolutions(graph)) return graph;
-  const Blocks blocks{options.image_layout == ImageLayout::channels_last, options.channel_block,
-                      options.tf32};
+  const LayoutBlocks blocks{options.image_layout == ImageLayout::channels_last, options.channel_block,
+                            options.tf32};
   Assigner first(graph, blocks, IdMap<bool>(graph.values().size(), false));
   Graph laid = first.run();
   if (blocks.hold_all) return laid;

@@ -56,7 +56,7 @@ Tensor plane_filter(const Tensor& filter) {
   return result;
 }
 
-bool is_taken(const Graph& graph, const Node& node, bool innermost) {
+bool is_taken_by_planes(const Graph& graph, const Node& node, bool innermost) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   if (innermost && x.rank() != 3) return false;
@@ -84,7 +84,7 @@ class PlaneConvolver {
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     std::optional<ValueId> planes;
-    if (is_taken(rewriter.source(), node, innermost_)) planes = convolve(rewriter, node);
+    if (is_taken_by_planes(rewriter.source(), node, innermost_)) planes = convolve(rewriter, node);
     if (has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1) planes = work(rewriter, node);
     if (node.op == Op::concat) planes = join(rewriter, node);
     if (node.op == Op::slice) planes = part(rewriter, node);

@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-ValueId add_products(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
+ValueId add_product_parts(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
   const TensorType q = graph.type(inputs[0]);
   Tensor factor(q.dtype, {});
   factor.set_double(0, attention_scale(node.attributes, q.dims().back()));
@@ -31,7 +31,7 @@ Graph divide_attention(const Graph& graph, const LoweringOptions& options) {
     if (node.op != Op::attention || attention_has_template(graph, node, options) ||
         !attention_divides(graph, node, options))
       return false;
-    rewriter.set(node.outputs[0], add_products(rewriter.graph(), node, rewriter.mapped(node.inputs)));
+    rewriter.set(node.outputs[0], add_product_parts(rewriter.graph(), node, rewriter.mapped(node.inputs)));
     return true;
   });
 }

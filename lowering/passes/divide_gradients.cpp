@@ -32,7 +32,7 @@ std::int64_t parts_of_lines(const Dims& result) {
   return ceil_div(wanted_blocks, ceil_div(result[2], outputs));
 }
 
-bool divide(GraphRewriter& rewriter, const Node& node) {
+bool divide_gradient(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::filter_gradient || node.attributes.integer("parts") != 1) return false;
   constexpr std::int64_t least_pixels = 512;
   const Dims gradient = rewriter.source().type(node.inputs[0]).dims();
@@ -58,7 +58,7 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph divide_gradients(const Graph& graph) {
-  return rewrite_nodes(graph, divide);
+  return rewrite_nodes(graph, divide_gradient);
 }
 
 }  // namespace sylvite

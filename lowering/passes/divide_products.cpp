@@ -35,7 +35,7 @@ ValueId add_products(Graph& graph, ValueId rows, ValueId x, std::int64_t start, 
   return add_cast(graph, graph.add(Op::matmul, {turned, part(x)}, {}, name), DType::f32);
 }
 
-bool divide(GraphRewriter& rewriter, const Node& node) {
+bool divide_product(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::matmul) return false;
   const Graph& source = rewriter.source();
   const Node* turn = producer_if(source, node.inputs[0], Op::transpose);
@@ -64,7 +64,7 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph divide_products(const Graph& graph) {
-  return rewrite_nodes(graph, divide);
+  return rewrite_nodes(graph, divide_product);
 }
 
 }  // namespace sylvite

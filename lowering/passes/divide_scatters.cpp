@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::int64_t most_parts = 64, least_updates = 4096, least_updates_of_row = 16;
 
-std::int64_t parts_of(std::int64_t updates) {
+std::int64_t parts_of_updates(std::int64_t updates) {
   std::int64_t parts = most_parts;
   while (updates % parts != 0) --parts;
   return parts;
 }
 
 /// Rows of floats that are added to rows of a table in the program's own memory.
-bool is_taken(const Graph& graph, const Node& node) {
+bool is_taken_in_parts(const Graph& graph, const Node& node) {
   if (node.op != Op::scatter_nd || node.attributes.string("reduction") != "add") return false;
   const TensorType &table = graph.type(node.inputs[0]), &indices = graph.type(node.inputs[1]);
   if (table.dtype != DType::f32 || table.rank() == 0 || table.element_count() == 0 || indices.rank() == 0)
@@ -30,14 +30,14 @@ bool is_taken(const Graph& graph, const Node& node) {
          updates >= least_updates_of_row * table.dims()[0];
 }
 
-bool divide(GraphRewriter& rewriter, const Node& node) {
-  if (!is_taken(rewriter.source(), node)) return false;
+bool divide_scatter(GraphRewriter& rewriter, const Node& node) {
+  if (!is_taken_in_parts(rewriter.source(), node)) return false;
   Graph& graph = rewriter.graph();
   const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
   const Dims dims = graph.type(inputs[0]).dims();
   const DType index = graph.type(inputs[1]).dtype;
   const std::int64_t rows = dims[0], width = product(dims, 1, dims.size()),
-                     updates = graph.type(inputs[1]).element_count(), parts = parts_of(updates);
+                     updates = graph.type(inputs[1]).element_count(), parts = parts_of_updates(updates);
   if (parts == 1) return false;
   Tensor first_rows(index, {parts, 1}), row_count(index, {}), zero(index, {});
   for (std::int64_t part = 0; part < parts; ++part) first_rows.set_int64(part, part * rows);
@@ -63,7 +63,7 @@ bool divide(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph divide_scatters(const Graph& graph) {
-  return rewrite_nodes(graph, divide);
+  return rewrite_nodes(graph, divide_scatter);
 }
 
 }  // namespace sylvite

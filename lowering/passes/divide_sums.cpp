@@ -96,7 +96,7 @@ ValueId add_sum(Graph& graph, ValueId id, const Dims& axes, const std::string& n
   return add_reshape(graph, sums, dims);
 }
 
-bool divide(GraphRewriter& rewriter, const Node& node) {
+bool divide_sum(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::reduce_sum) return false;
   const TensorType& type = rewriter.source().type(node.inputs[0]);
   const Dims axes = node.attributes.integers("axes");
@@ -157,7 +157,7 @@ bool divide_rows(GraphRewriter& rewriter, const Node& node, const IdMap<std::vec
 Graph divide_sums(const Graph& graph) {
   const IdMap<std::vector<NodeId>> readers = graph.uses();
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    return divide(rewriter, node) || divide_rows(rewriter, node, readers);
+    return divide_sum(rewriter, node) || divide_rows(rewriter, node, readers);
   });
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t most_depth = 16;  // terms of the sum
 constexpr std::int64_t narrow = 4;       // rows or columns, of the 8 or 16 of a tile of tensor cores
-constexpr std::int64_t most_elements = 1024;
+constexpr std::int64_t most_expanded_elements = 1024;
 constexpr std::int64_t least_batches = 64;
 
 bool is_expanded(const Graph& graph, const Node& node) {
@@ -27,7 +27,7 @@ bool is_expanded(const Graph& graph, const Node& node) {
   const std::int64_t depth = left.back(), rows = out[out.size() - 2], columns = out.back();
   const std::int64_t batches = product(out, 0, out.size() - 2);
   return depth >= 1 && depth <= most_depth && std::min(rows, columns) <= narrow &&
-         rows * columns <= most_elements && rows * columns >= 1 && batches >= least_batches;
+         rows * columns <= most_expanded_elements && rows * columns >= 1 && batches >= least_batches;
 }
 
 void expand(GraphRewriter& rewriter, const Node& node) {

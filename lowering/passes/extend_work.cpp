@@ -28,7 +28,7 @@ std::size_t axis_of(const Range& range, const TensorType& type) {
 }
 
 /// The extent along the range's dim; 1 where a broadcast adds it.
-std::int64_t extent_of(const Range& range, const Dims& dims) {
+std::int64_t range_extent(const Range& range, const Dims& dims) {
   return dims.size() < range.from_end ? 1 : dims[dims.size() - range.from_end];
 }
 
@@ -141,8 +141,8 @@ class Extender {
                                     std::map<ValueId, ValueId>& known) const {
     if (cut(id, range) == whole) return rewriter.mapped(whole);
     const Dims dims = graph_.type(id).dims();
-    if (extent_of(range, dims) == 1) return rewriter.mapped(id);
-    if (extent_of(range, dims) != range.size) return std::nullopt;
+    if (range_extent(range, dims) == 1) return rewriter.mapped(id);
+    if (range_extent(range, dims) != range.size) return std::nullopt;
     if (graph_.is_constant(id)) {
       const Value& value = graph_.value(id);
       return rewriter.graph().add_constant(among_zeros(*value.constant, range), value.name + "_extended");

@@ -39,7 +39,8 @@ std::optional<Joined> joined(const Graph& graph, const Node& node) {
   return result;
 }
 
-bool has_template(const Graph& graph, const Node& node, const Joined& dims, const LoweringOptions& options) {
+bool has_batch_template(const Graph& graph, const Node& node, const Joined& dims,
+                        const LoweringOptions& options) {
   Graph body;
   const ValueId a = body.add_input("a", make_type(graph.type(node.inputs[0]).dtype, dims.a));
   const ValueId b = body.add_input("b", make_type(graph.type(node.inputs[1]).dtype, dims.b));
@@ -53,7 +54,7 @@ Graph join_batches(const Graph& graph, const LoweringOptions& options) {
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     const std::optional<Joined> dims = joined(graph, node);
     if (!dims || options.refuse_template(kernel_alone(graph, node)).empty() ||
-        !has_template(graph, node, *dims, options))
+        !has_batch_template(graph, node, *dims, options))
       return false;
     Graph& after = rewriter.graph();
     const ValueId a = add_reshape(after, rewriter.mapped(node.inputs[0]), dims->a);

@@ -121,7 +121,7 @@ TensorType innermost(TensorType type) {
 }
 
 /// Does a template take the convolution's groups, where images and filter have their channels innermost?
-bool has_template(const Graph& graph, const Node& node, const LoweringOptions& options) {
+bool has_group_template(const Graph& graph, const Node& node, const LoweringOptions& options) {
   if (!options.refuse_template || node.op != Op::conv) return false;
   Graph body;
   std::vector<ValueId> operands = {body.add_input("x", innermost(graph.type(node.inputs[0]))),
@@ -154,7 +154,7 @@ bool join_constant(GraphRewriter& rewriter, const Node& node, const LoweringOpti
   return true;
 }
 
-bool join(GraphRewriter& rewriter, const Node& node, const LoweringOptions& options) {
+bool join_group(GraphRewriter& rewriter, const Node& node, const LoweringOptions& options) {
   if (node.op != Op::conv && node.op != Op::filter_gradient) return false;
   if (node.op == Op::conv && rewriter.source().is_constant(node.inputs[1]))
     return join_constant(rewriter, node, options);
@@ -168,7 +168,7 @@ bool join(GraphRewriter& rewriter, const Node& node, const LoweringOptions& opti
   const bool is_narrow = inputs == 1 || outputs == 1;  // depthwise convolutions have templates
   const bool fills_vectors = x.dims()[1] % 8 == 0 && y.dims()[1] % 8 == 0;
   if (is_narrow || !fills_vectors || !may_lie_innermost(x, options.tf32) ||
-      !may_lie_innermost(y, options.tf32) || has_template(source, node, options))
+      !may_lie_innermost(y, options.tf32) || has_group_template(source, node, options))
     return false;
   const Units units = units_of(groups, inputs, outputs);
   return (is_gradient ? join_gradient : join_convolution)(rewriter, node, units);
@@ -178,7 +178,7 @@ bool join(GraphRewriter& rewriter, const Node& node, const LoweringOptions& opti
 
 Graph join_groups(const Graph& graph, const LoweringOptions& options) {
   return rewrite_nodes(
-      graph, [&](GraphRewriter& rewriter, const Node& node) { return join(rewriter, node, options); });
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return join_group(rewriter, node, options); });
 }
 
 }  // namespace sylvite

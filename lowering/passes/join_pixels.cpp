@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t most_results = 32;
 
-bool is_taken(const Graph& graph, const Node& node, bool tf32) {
+bool is_taken_by_pixels(const Graph& graph, const Node& node, bool tf32) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   if (x.rank() != 4 || x.element_count() == 0 || x.dims()[1] != 1 || !is_for_tensor_cores(x.dtype, tf32))
@@ -54,15 +54,15 @@ Tensor joined_filter(const Tensor& filter, const Reach& reach, std::int64_t pad)
   return result;
 }
 
-Tensor repeated(const Tensor& bias, std::int64_t times) {
+Tensor repeated_bias(const Tensor& bias, std::int64_t times) {
   Tensor result(bias.dtype(), {times * bias.size()});
   for (std::int64_t i = 0; i < result.size(); ++i) result.set_double(i, bias.as_double(i % bias.size()));
   return result;
 }
 
-bool join(GraphRewriter& rewriter, const Node& node, bool tf32) {
+bool join_runs(GraphRewriter& rewriter, const Node& node, bool tf32) {
   const Graph& source = rewriter.source();
-  if (!is_taken(source, node, tf32)) return false;
+  if (!is_taken_by_pixels(source, node, tf32)) return false;
   Graph& graph = rewriter.graph();
   const Dims x = source.type(node.inputs[0]).dims(), y = source.type(node.outputs[0]).dims();
   const Tensor& filter = *source.value(node.inputs[1]).constant;
@@ -79,7 +79,7 @@ bool join(GraphRewriter& rewriter, const Node& node, bool tf32) {
   std::vector<ValueId> inputs = {add_transpose(graph, add_reshape(graph, padded, rows), {0, 3, 1, 2}),
                                  graph.add_constant(joined_filter(filter, reach, pads[1]))};
   if (node.inputs.size() > 2 && node.inputs[2] != no_value)
-    inputs.push_back(graph.add_constant(repeated(*source.value(node.inputs[2]).constant, reach.run)));
+    inputs.push_back(graph.add_constant(repeated_bias(*source.value(node.inputs[2]).constant, reach.run)));
   Attributes attributes = node.attributes;
   attributes.set("pads", Dims(4, 0));
   const ValueId joined = graph.add(Op::conv, inputs, attributes, node.name);
@@ -92,8 +92,8 @@ bool join(GraphRewriter& rewriter, const Node& node, bool tf32) {
 }  // namespace
 
 Graph join_pixels(const Graph& graph, bool tf32) {
-  return rewrite_nodes(graph,
-                       [&](GraphRewriter& rewriter, const Node& node) { return join(rewriter, node, tf32); });
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return join_runs(rewriter, node, tf32); });
 }
 
 }  // namespace sylvite

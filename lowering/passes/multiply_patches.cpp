@@ -13,7 +13,7 @@ bool is_all(const Dims& values, std::int64_t one) {
 }
 
 /// Kernels of convolutions take such images as they are; patches would have to be gathered first.
-bool is_taken(const Graph& graph, const Node& node, const LoweringOptions& options) {
+bool is_taken_by_template(const Graph& graph, const Node& node, const LoweringOptions& options) {
   constexpr std::int64_t whole_vectors = 8, widest_step = 8;
   const TensorType &x = graph.type(node.inputs[0]), &y = graph.type(node.outputs[0]);
   const bool lie_innermost = options.image_layout == ImageLayout::channels_last &&
@@ -35,7 +35,7 @@ bool has_patches(const Graph& graph, const Node& node) {
          graph.type(node.outputs[0]).element_count() > 0 && w[1] > 0;
 }
 
-void multiply(GraphRewriter& rewriter, const Node& node) {
+void multiply_patch(GraphRewriter& rewriter, const Node& node) {
   Graph& graph = rewriter.graph();
   const std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
   const Dims x = graph.type(inputs[0]).dims(), w = graph.type(inputs[1]).dims();
@@ -63,8 +63,8 @@ void multiply(GraphRewriter& rewriter, const Node& node) {
 
 Graph multiply_patches(const Graph& graph, const LoweringOptions& options) {
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    if (!has_patches(graph, node) || is_taken(graph, node, options)) return false;
-    multiply(rewriter, node);
+    if (!has_patches(graph, node) || is_taken_by_template(graph, node, options)) return false;
+    multiply_patch(rewriter, node);
     return true;
   });
 }

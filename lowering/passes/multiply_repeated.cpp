@@ -14,7 +14,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_rows = 256;  // of a matrix: several tiles of a template
+constexpr std::int64_t least_repeated_rows = 256;  // of a matrix: several tiles of a template
 
 /// Values that stand side by side along the depth of a product, and the weight's rows that they meet.
 struct Parts {
@@ -48,7 +48,7 @@ std::optional<Concat> find_concat(const Graph& graph, const Node& node) {
   const Dims dims = x.dims();
   const Node* concat = producer_if(graph, node.inputs[0], Op::concat);
   if (concat == nullptr || concat->attributes.integer("axis") + 1 != static_cast<std::int64_t>(x.rank()) ||
-      dims[dims.size() - 2] < least_rows)
+      dims[dims.size() - 2] < least_repeated_rows)
     return std::nullopt;
   Concat found;
   std::int64_t first = 0;
@@ -84,8 +84,8 @@ Tensor rows_of(const Tensor& weight, const Parts& parts) {
   return result;
 }
 
-ValueId multiply(Graph& graph, const Parts& parts, const std::vector<ValueId>& values, const Tensor& weight,
-                 bool in_batches, const std::string& name) {
+ValueId multiply_part(Graph& graph, const Parts& parts, const std::vector<ValueId>& values,
+                      const Tensor& weight, bool in_batches, const std::string& name) {
   const auto axis = static_cast<std::int64_t>(graph.type(values[0]).rank()) - 1;
   const ValueId x = values.size() == 1 ? values[0] : graph.add(Op::concat, values, {{"axis", axis}});
   const Tensor rows = rows_of(weight, parts);
@@ -108,8 +108,8 @@ bool rewrite(GraphRewriter& rewriter, const Node& node) {
     repeated.push_back(add_reshape(graph, rewriter.mapped(value), dims));
   }
   rewriter.replace(node, Op::add,
-                   {multiply(graph, found->each, each, weight, true, node.name),
-                    multiply(graph, found->repeated, repeated, weight, false, "")});
+                   {multiply_part(graph, found->each, each, weight, true, node.name),
+                    multiply_part(graph, found->repeated, repeated, weight, false, "")});
   return true;
 }
 

@@ -13,7 +13,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_extent = 8;  // rows, columns and depth of a tile of tensor cores
+constexpr std::int64_t least_sum_extent = 8;  // rows, columns and depth of a tile of tensor cores
 
 /// What is multiplied along which dims of the product.
 struct Contraction {
@@ -57,17 +57,17 @@ std::optional<Contraction> find_contraction(const Graph& graph, const Node& node
   const Dims a = dims_at_rank(graph, found.a, rank), b = dims_at_rank(graph, found.b, rank);
   for (std::size_t d = 0; d < rank; ++d) {
     const auto dim = static_cast<std::int64_t>(d);
-    if (dim == found.depth && (a[d] != b[d] || a[d] < least_extent)) return std::nullopt;
+    if (dim == found.depth && (a[d] != b[d] || a[d] < least_sum_extent)) return std::nullopt;
     if (dim == found.depth) continue;
     if (a[d] == b[d] && a[d] != found.dims[d]) return std::nullopt;
     (a[d] == b[d] ? found.batches : b[d] == 1 ? found.rows : found.columns).push_back(dim);
   }
   const std::int64_t rows = extent_of(found.dims, found.rows), columns = extent_of(found.dims, found.columns);
-  if (std::min(rows, columns) < least_extent) return std::nullopt;
+  if (std::min(rows, columns) < least_sum_extent) return std::nullopt;
   return found;
 }
 
-Dims joined(std::initializer_list<const Dims*> parts) {
+Dims joined_dims(std::initializer_list<const Dims*> parts) {
   Dims all;
   for (const Dims* part : parts) all.insert(all.end(), part->begin(), part->end());
   return all;
@@ -79,19 +79,20 @@ ValueId add_matrices(Graph& graph, ValueId id, std::size_t rank, const Dims& per
   return add_reshape(graph, add_transpose(graph, whole, perm), matrices);
 }
 
-void multiply(GraphRewriter& rewriter, const Node& node, const Contraction& of) {
+void multiply_sum(GraphRewriter& rewriter, const Node& node, const Contraction& of) {
   Graph& graph = rewriter.graph();
   const std::size_t rank = of.dims.size();
   const Dims depth = {of.depth};
   const std::int64_t batches = extent_of(of.dims, of.batches), rows = extent_of(of.dims, of.rows),
                      columns = extent_of(of.dims, of.columns), deep = extent_of(of.dims, depth);
-  const ValueId a = add_matrices(graph, rewriter.mapped(of.a), rank,
-                                 joined({&of.batches, &of.rows, &of.columns, &depth}), {batches, rows, deep});
+  const ValueId a =
+      add_matrices(graph, rewriter.mapped(of.a), rank,
+                   joined_dims({&of.batches, &of.rows, &of.columns, &depth}), {batches, rows, deep});
   const ValueId b =
-      add_matrices(graph, rewriter.mapped(of.b), rank, joined({&of.batches, &depth, &of.columns, &of.rows}),
-                   {batches, deep, columns});
+      add_matrices(graph, rewriter.mapped(of.b), rank,
+                   joined_dims({&of.batches, &depth, &of.columns, &of.rows}), {batches, deep, columns});
   const ValueId product = graph.add(Op::matmul, {a, b});
-  const Dims order = joined({&of.batches, &of.rows, &of.columns, &depth});
+  const Dims order = joined_dims({&of.batches, &of.rows, &of.columns, &depth});
   Dims apart, perm(rank);
   for (std::size_t i = 0; i < rank; ++i) {
     apart.push_back(order[i] == of.depth ? 1 : of.dims[static_cast<std::size_t>(order[i])]);
@@ -107,7 +108,7 @@ Graph multiply_sums(const Graph& graph) {
   return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
     const std::optional<Contraction> found = find_contraction(rewriter.source(), node);
     if (!found) return false;
-    multiply(rewriter, node, *found);
+    multiply_sum(rewriter, node, *found);
     return true;
   });
 }

@@ -28,7 +28,7 @@ ValueId mean_of(const Graph& graph, ValueId id) {
 }
 
 /// What an inverse deviation is of.
-std::optional<Statistics> match(const Graph& graph, const Node& root) {
+std::optional<Statistics> match_statistics(const Graph& graph, const Node& root) {
   const Node* sum = root.op == Op::rsqrt ? producer_if(graph, root.inputs[0], Op::add) : nullptr;
   if (sum == nullptr) return std::nullopt;
   std::optional<Statistics> found;
@@ -63,7 +63,7 @@ Graph norm_by_statistics(const Graph& graph) {
   std::vector<Statistics> all;  // of nodes before
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (!live[graph.value(node.outputs[0]).producer]) return false;
-    if (const std::optional<Statistics> found = match(graph, node)) all.push_back(*found);
+    if (const std::optional<Statistics> found = match_statistics(graph, node)) all.push_back(*found);
     if (node.op != Op::layer_norm && node.op != Op::rms_norm) return false;
     if (node.attributes.has("groups")) return false;
     for (const Statistics& statistics : all) {

@@ -25,7 +25,7 @@ struct GroupNorm {
 };
 
 /// The image that `norm` normalises, as it is or cut into rows, one a group of channels.
-std::optional<GroupNorm> match(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
+std::optional<GroupNorm> match_group_norm(const Graph& graph, const IdMap<bool>& images, const Node& norm) {
   const bool is_centered = norm.op == Op::layer_norm;
   if ((!is_centered && norm.op != Op::rms_norm) || norm.inputs.size() != 1 || norm.attributes.has("groups"))
     return std::nullopt;
@@ -48,7 +48,7 @@ ValueId add_norm(Graph& graph, ValueId image, const GroupNorm& norm) {
 }
 
 /// Does the device norm such images by one kernel that fills it?
-bool has_template(const TensorType& image, const GroupNorm& norm, const LoweringOptions& options) {
+bool has_norm_template(const TensorType& image, const GroupNorm& norm, const LoweringOptions& options) {
   if (!norm.is_centered || has_few_strips(image.dims())) return false;
   Graph body;
   TensorType type = image;
@@ -100,8 +100,8 @@ class Builder {
 Graph norm_groups(const Graph& graph, const LoweringOptions& options) {
   const IdMap<bool> images = innermost_images(graph, options.tf32);
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    const std::optional<GroupNorm> norm = match(graph, images, node);
-    if (!norm || !has_template(graph.type(norm->image), *norm, options)) return false;
+    const std::optional<GroupNorm> norm = match_group_norm(graph, images, node);
+    if (!norm || !has_norm_template(graph.type(norm->image), *norm, options)) return false;
     const ValueId made = add_norm(rewriter.graph(), rewriter.mapped(norm->image), *norm);
     rewriter.set(node.outputs[0], add_reshape(rewriter.graph(), made, graph.type(node.outputs[0]).dims()));
     return true;
@@ -111,7 +111,7 @@ Graph norm_groups(const Graph& graph, const LoweringOptions& options) {
 Graph norm_images(const Graph& graph, bool tf32) {
   const IdMap<bool> images = innermost_images(graph, tf32);
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
-    const std::optional<GroupNorm> norm = match(graph, images, node);
+    const std::optional<GroupNorm> norm = match_group_norm(graph, images, node);
     if (!norm) return false;
     const ValueId image = rewriter.mapped(norm->image);
     Builder builder(rewriter.graph(), image, norm->groups);

@@ -10,7 +10,7 @@
 namespace sylvite {
 namespace {
 
-bool is_taken(const Graph& graph, const Node& node, bool tf32) {
+bool is_taken_as_volume(const Graph& graph, const Node& node, bool tf32) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   if (x.rank() != 5 || x.element_count() == 0 || !is_for_tensor_cores(x.dtype, tf32)) return false;
@@ -20,7 +20,7 @@ bool is_taken(const Graph& graph, const Node& node, bool tf32) {
 }
 
 bool part(GraphRewriter& rewriter, const Node& node, bool tf32) {
-  if (!is_taken(rewriter.source(), node, tf32)) return false;
+  if (!is_taken_as_volume(rewriter.source(), node, tf32)) return false;
   Graph& graph = rewriter.graph();
   const Dims x = rewriter.source().type(node.inputs[0]).dims();
   const Dims filter = rewriter.source().type(node.inputs[1]).dims();

@@ -18,7 +18,7 @@ std::vector<ValueId> joined_groups(Graph& graph, const std::vector<ValueId>& par
   return groups;
 }
 
-bool split(GraphRewriter& rewriter, const Node& node) {
+bool split_concat(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::concat || node.inputs.size() <= most_concat_inputs) return false;
   std::vector<ValueId> parts = rewriter.mapped(node.inputs);
   while (parts.size() > most_concat_inputs)
@@ -30,7 +30,7 @@ bool split(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph split_concats(const Graph& graph) {
-  return rewrite_nodes(graph, split);
+  return rewrite_nodes(graph, split_concat);
 }
 
 }  // namespace sylvite

@@ -45,7 +45,7 @@ Tensor half_of(const Tensor& whole, std::size_t axis, bool second) {
 }
 
 /// A slice that is half of a product.
-struct Half {
+struct GateHalf {
   const Node* product = nullptr;
   const Node* add = nullptr;  ///< of a bias; nullptr without
   bool second = false;
@@ -56,7 +56,7 @@ class GateSplitter {
   explicit GateSplitter(const Graph& graph) : graph_(graph), readers_(graph.uses()) {}
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
-    const std::optional<Half> half = find(node);
+    const std::optional<GateHalf> half = find(node);
     if (!half) return false;
     const Node& product = *half->product;
     Graph& graph = rewriter.graph();
@@ -158,14 +158,14 @@ class GateSplitter {
                        [&](ValueId id) { return id == no_value || graph_.is_constant(id); });
   }
 
-  [[nodiscard]] std::optional<Half> find(const Node& node) const {
+  [[nodiscard]] std::optional<GateHalf> find(const Node& node) const {
     const std::optional<std::size_t> axis = halved_dim(node);
     if (!axis || graph_.type(node.outputs[0]).element_count() < least_elements) return std::nullopt;
     const Dims dims = graph_.type(node.inputs[0]).dims();
     const std::vector<NodeId>& halves = readers_[node.inputs[0]];
     const Node* at = only_for_one(node.inputs[0], 2);
     if (at == nullptr || !are_gated(graph_.node(halves[0]), graph_.node(halves[1]))) return std::nullopt;
-    Half half{nullptr, nullptr, node.attributes.integers("starts")[*axis] != 0};
+    GateHalf half{nullptr, nullptr, node.attributes.integers("starts")[*axis] != 0};
     const bool is_last = *axis + 1 == dims.size();
     if (is_last && at->op == Op::reshape && graph_.type(at->inputs[0]).rank() > 0 &&
         graph_.type(at->inputs[0]).dims().back() == dims.back())

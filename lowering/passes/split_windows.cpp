@@ -55,7 +55,7 @@ std::vector<std::size_t> cuts_of(const Node& node, DType dtype) {
   return cuts;
 }
 
-bool split(GraphRewriter& rewriter, const Node& node) {
+bool split_window(GraphRewriter& rewriter, const Node& node) {
   if (node.op != Op::max_pool && node.op != Op::avg_pool) return false;
   ValueId y = rewriter.mapped(node.inputs[0]);
   const std::vector<std::size_t> cuts = cuts_of(node, rewriter.graph().type(y).dtype);
@@ -71,7 +71,7 @@ bool split(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph split_windows(const Graph& graph) {
-  return rewrite_nodes(graph, split);
+  return rewrite_nodes(graph, split_window);
 }
 
 }  // namespace sylvite

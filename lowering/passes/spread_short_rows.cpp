@@ -19,14 +19,14 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_elements = 4;
-constexpr std::int64_t least_rows = 1 << 12;  // less is done sooner than a kernel starts
+constexpr std::int64_t most_spread_elements = 4;
+constexpr std::int64_t least_short_rows = 1 << 12;  // less is done sooner than a kernel starts
 
 bool has_short_rows(const TensorType& type, std::int64_t axis) {
   if (!type.is_known() || !is_float(type.dtype) || type.dtype == DType::f64) return false;
   const std::int64_t last = type.rank() - 1;
-  if (axis != last || type.dims().back() < 2 || type.dims().back() > most_elements) return false;
-  return type.element_count() / type.dims().back() >= least_rows;
+  if (axis != last || type.dims().back() < 2 || type.dims().back() > most_spread_elements) return false;
+  return type.element_count() / type.dims().back() >= least_short_rows;
 }
 
 /// The slices along the last dim, in f32.

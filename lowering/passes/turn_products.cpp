@@ -19,7 +19,7 @@ namespace sylvite {
 namespace {
 
 /// Rows that fill a tile of a template: fewer columns of a product are better left as columns.
-constexpr std::int64_t least_rows = 64;
+constexpr std::int64_t least_turned_rows = 64;
 
 bool swaps_last_two(const Node& transpose) {
   const Dims& perm = transpose.attributes.integers("perm");
@@ -68,7 +68,7 @@ class ProductTurner {
     const TensorType& weight = graph_.type(node.inputs[1]);
     const std::int64_t unit = elements_of_vector(weight.dtype);
     return is_for_tensor_cores(weight.dtype, false) && graph_.type(x).dtype == weight.dtype &&
-           weight.rank() == 2 && weight.dims()[1] >= least_rows && dims[dims.size() - 2] % unit == 0;
+           weight.rank() == 2 && weight.dims()[1] >= least_turned_rows && dims[dims.size() - 2] % unit == 0;
   }
 
   /// Does every path from a value of extents `dims` or flat(dims) exchange its last two dims?

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-bool is_taken(const Graph& graph, const Node& node, bool tf32) {
+bool is_taken_widened(const Graph& graph, const Node& node, bool tf32) {
   if (node.op != Op::conv) return false;
   const TensorType& x = graph.type(node.inputs[0]);
   if (!is_image(x)) return false;
@@ -39,7 +39,7 @@ Surroundings surroundings(const Dims& x, const Dims& filter, const Dims& out, co
 
 bool widen(GraphRewriter& rewriter, const Node& node, bool tf32) {
   Graph& graph = rewriter.graph();
-  if (!is_taken(rewriter.source(), node, tf32)) return false;
+  if (!is_taken_widened(rewriter.source(), node, tf32)) return false;
   const std::int64_t run = elements_of_vector(rewriter.source().type(node.inputs[0]).dtype);
   const Dims x = rewriter.source().type(node.inputs[0]).dims();
   const std::optional<Tensor>& filter = rewriter.source().value(node.inputs[1]).constant;

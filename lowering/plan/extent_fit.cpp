@@ -11,14 +11,14 @@
 namespace sylvite {
 namespace {
 
-using Matrix = std::vector<std::vector<long double>>;
+using FitMatrix = std::vector<std::vector<long double>>;
 
 constexpr std::size_t most_terms = 128;   ///< more would need as many points
 constexpr std::size_t most_factors = 32;  ///< beside these, products are not tried
 constexpr int factors_of_product = 3;     ///< images, lines and columns
 
 /// Column by column the row that is largest there once the columns before are gone; none where a column has no such row.
-std::vector<std::size_t> independent_rows(Matrix matrix) {
+std::vector<std::size_t> independent_rows(FitMatrix matrix) {
   constexpr long double nothing = 1e-9L;  // columns are at most 1
   const std::size_t columns = matrix[0].size();
   std::vector<std::size_t> rows;
@@ -42,9 +42,9 @@ std::vector<std::size_t> independent_rows(Matrix matrix) {
 }
 
 /// Gauss and Jordan, with the largest pivot of a column. REQUIRES a regular matrix.
-Matrix inverse_of(Matrix matrix) {
+FitMatrix inverse_of(FitMatrix matrix) {
   const std::size_t size = matrix.size();
-  Matrix inverse(size, std::vector<long double>(size, 0));
+  FitMatrix inverse(size, std::vector<long double>(size, 0));
   for (std::size_t i = 0; i < size; ++i) inverse[i][i] = 1;
   for (std::size_t column = 0; column < size; ++column) {
     std::size_t pivot = column;
@@ -197,7 +197,7 @@ std::optional<std::int64_t> ExtentFit::term_at(const std::vector<int>& powers, s
 
 ExtentFit::Basis ExtentFit::solve(Powers terms) const {
   if (terms.empty() || points_.size() < terms.size() + confirming_) return {};
-  Matrix matrix(points_.size(), std::vector<long double>(terms.size()));
+  FitMatrix matrix(points_.size(), std::vector<long double>(terms.size()));
   std::vector<long double> scales(terms.size(), 1);
   for (std::size_t j = 0; j < terms.size(); ++j) {
     for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -211,7 +211,7 @@ ExtentFit::Basis ExtentFit::solve(Powers terms) const {
   Basis basis;
   basis.rows = independent_rows(matrix);
   if (basis.rows.empty()) return {};
-  Matrix chosen;
+  FitMatrix chosen;
   for (const std::size_t row : basis.rows) chosen.push_back(matrix[row]);
   basis.inverse = inverse_of(std::move(chosen));
   for (std::size_t j = 0; j < terms.size(); ++j)

@@ -7,12 +7,11 @@
 #include "frontend/graph/rewrite.h"
 #include "lowering/plan/fusion.h"
 #include "lowering/plan/fusion_rules.h"
+#include "lowering/plan/memory_plan.h"
 #include "lowering/plan/storage_order.h"
 
 namespace sylvite {
 namespace {
-
-constexpr std::int64_t alignment = 64;
 
 class Joiner {
  public:
@@ -85,7 +84,7 @@ class Joiner {
     std::int64_t offset = 0;
     for (ValueId part : parts_of(concat)) {
       const bool free = is_computed(part) && !joins_.parts.contains(part) && !parts.contains(part);
-      if (!free || offset % alignment != 0) return;
+      if (!free || offset % arena_alignment != 0) return;
       parts[part] = {whole, offset};
       offset += graph_.type(part).byte_size();
     }

@@ -20,8 +20,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t alignment = 64;
-
 class LoopLowering {
  public:
   LoopLowering(PlanBuilder& builder, const Node& node, const Plan& body)
@@ -52,7 +50,7 @@ class LoopLowering {
   /// Elements of a slot.
   [[nodiscard]] static std::int64_t slot_size(const TensorType& slice) {
     const auto element = static_cast<std::int64_t>(dtype_size(slice.dtype));
-    return std::max(round_up(slice.byte_size(), alignment), alignment) / element;
+    return std::max(round_up(slice.byte_size(), arena_alignment), arena_alignment) / element;
   }
   [[nodiscard]] static std::int64_t slot_bytes(const TensorType& slice) {
     return slot_size(slice) * static_cast<std::int64_t>(dtype_size(slice.dtype));

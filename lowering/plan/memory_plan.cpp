@@ -10,8 +10,6 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t alignment = 64;
-
 struct Placed {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -46,7 +44,7 @@ void place_states(Plan& plan) {
   plan.state_bytes = 0;
   for (const Port& state : plan.states) {
     plan.buffers[static_cast<std::size_t>(state.buffer)].offset = plan.state_bytes;
-    plan.state_bytes += round_up(state.type.byte_size(), alignment);
+    plan.state_bytes += round_up(state.type.byte_size(), arena_alignment);
   }
 }
 
@@ -113,7 +111,7 @@ ArenaPlaces::Offsets ArenaPlaces::at(const std::vector<std::int64_t>& bytes) con
   std::vector<std::size_t> order(roots_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Large values first: the small ones then fill the gaps.
-  const auto size_of = [&](std::size_t i) { return round_up(bytes.at(i), alignment); };
+  const auto size_of = [&](std::size_t i) { return round_up(bytes.at(i), arena_alignment); };
   if (reuse_) std::ranges::stable_sort(order, std::greater(), size_of);
   Offsets offsets{std::vector<std::int64_t>(roots_.size()), 0};
   std::vector<Placed> placed;
@@ -135,7 +133,7 @@ void place_buffers(Plan& plan, bool reuse) {
   plan.sum_of_values_bytes = 0;
   for (const BufferId root : places.roots()) {
     bytes.push_back(plan.buffers[static_cast<std::size_t>(root)].type.byte_size());
-    plan.sum_of_values_bytes += round_up(bytes.back(), alignment);
+    plan.sum_of_values_bytes += round_up(bytes.back(), arena_alignment);
   }
   const ArenaPlaces::Offsets offsets = places.at(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i)

@@ -5,6 +5,8 @@
 
 namespace sylvite {
 
+constexpr std::int64_t arena_alignment = 64;  ///< bytes: offsets in arenas are multiples of it
+
 /// The launches during which a root buffer's bytes matter, both ends included. Outputs live to the end. What a loop
 /// has in common with launches outside of it matters in the whole loop.
 struct LiveRange {

@@ -16,7 +16,7 @@ namespace sylvite {
 namespace {
 
 /// One axis of the packed tensor: which logical dim it walks, and by how much.
-struct Axis {
+struct PackedAxis {
   std::size_t dim = 0;
   std::int64_t extent = 0;
   std::int64_t coordinate_step = 0;  ///< logical coordinate of `dim` per step
@@ -50,10 +50,10 @@ void check_fits(const Packing& packing, const Dims& dims) {
     throw InternalError("packing order has {} axes, expected {}", packing.order.size(), axes);
 }
 
-std::vector<Axis> packed_axes(const Packing& packing, const Dims& dims) {
+std::vector<PackedAxis> packed_axes(const Packing& packing, const Dims& dims) {
   check_fits(packing, dims);
   const Dims strides = dense_strides(dims);
-  std::vector<Axis> axes;
+  std::vector<PackedAxis> axes;
   for (auto at = packing.order.begin(); at != packing.order.end(); ++at) {
     const auto dim = static_cast<std::size_t>(*at / 2);
     const std::int64_t factor = packing.factors[dim];
@@ -72,9 +72,9 @@ std::vector<Axis> packed_axes(const Packing& packing, const Dims& dims) {
 
 /// Copies the packed elements whose first axis is in [begin, end); padding keeps the zeros it was made with.
 template <typename Element>
-void pack_range(const Element* source, Element* target, const std::vector<Axis>& axes, const Dims& dims,
+void pack_range(const Element* source, Element* target, const std::vector<PackedAxis>& axes, const Dims& dims,
                 std::int64_t begin, std::int64_t end) {
-  const Axis& last = axes.back();
+  const PackedAxis& last = axes.back();
   std::int64_t rows = end - begin;
   for (std::size_t i = 1; i + 1 < axes.size(); ++i) rows *= axes[i].extent;
   target += begin * (rows / std::max<std::int64_t>(end - begin, 1)) * last.extent;
@@ -107,7 +107,7 @@ void pack_range(const Element* source, Element* target, const std::vector<Axis>&
 }
 
 template <typename Element>
-void pack_elements(const Tensor& source, Tensor& target, std::vector<Axis> axes) {
+void pack_elements(const Tensor& source, Tensor& target, std::vector<PackedAxis> axes) {
   if (axes.size() == 1) axes.insert(axes.begin(), {axes[0].dim, 1, 0, 0});
   const auto* from = static_cast<const Element*>(source.data());
   auto* to = static_cast<Element*>(target.mutable_data());
@@ -134,7 +134,7 @@ Tensor logical_tensor(const Packing& packing, const Tensor& weight) {
 Dims Packing::packed_dims(const Dims& dims) const {
   if (is_identity()) return dims;
   Dims result;
-  for (const Axis& axis : packed_axes(*this, logical_dims(*this, dims))) result.push_back(axis.extent);
+  for (const PackedAxis& axis : packed_axes(*this, logical_dims(*this, dims))) result.push_back(axis.extent);
   return result;
 }
 
@@ -162,7 +162,7 @@ Tensor pack(const Tensor& weight, const Packing& packing) {
 
 void pack_into(const Tensor& weight, const Packing& packing, Tensor& result) {
   const Tensor tensor = logical_tensor(packing, weight);
-  const std::vector<Axis> axes = packed_axes(packing, tensor.dims());
+  const std::vector<PackedAxis> axes = packed_axes(packing, tensor.dims());
   if (tensor.size() == 0 || result.size() == 0) return;
   with_bits(dtype_size(tensor.dtype()),
             [&](auto zero) { pack_elements<decltype(zero)>(tensor, result, axes); });

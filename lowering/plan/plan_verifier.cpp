@@ -258,7 +258,7 @@ struct Rule {
   void (*check)(const Plan&, Problems&);
 };
 
-constexpr std::array<Rule, 7> rules = {{
+constexpr std::array<Rule, 7> verifier_rules = {{
     {"arguments", check_arguments},
     {"aliases", check_aliases},
     {"loops", check_loops},
@@ -272,7 +272,7 @@ constexpr std::array<Rule, 7> rules = {{
 
 void verify(const Plan& plan) {
   std::string message;
-  for (const Rule& rule : rules) {
+  for (const Rule& rule : verifier_rules) {
     Problems problems;
     rule.check(plan, problems);
     for (const std::string& problem : problems) message += fmt::format("\n  {}: {}", rule.name, problem);
