@@ -106,8 +106,8 @@ std::vector<Range<MatmulPoint>> AmxMatmul::ranges() const {
   return ranges;
 }
 
-void write_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
-                const MatmulTiling& tiling, bool overlaps) {
+void write_amx_fold(ScheduleWriter& writer, const std::string& fold, const std::string& out,
+                    const MatmulTiling& tiling, bool overlaps) {
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Stack);", fold, out);
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", fold, panel_width,
              tiling.tile.panels, tiling.tile.rows);
@@ -128,7 +128,7 @@ Candidate AmxMatmul::at(const MatmulPoint& point) const {
   ScheduleWriter writer;
   const std::vector<std::string> batch = batch_loops(kernel, problem);
   write_output(writer, kernel, out, tiling, machine, batch);
-  write_fold(writer, name + "_fold", out, tiling, point.overlap != 0);
+  write_amx_fold(writer, name + "_fold", out, tiling, point.overlap != 0);
   const std::int64_t slab = point.copy_a == in_slabs ? slab_of(problem) : 0;
   if (point.copy_a != 0 || problem.scales != no_value || !reads_rows_in_place(kernel.body, problem.a))
     write_left(writer, name, machine, problem, slab);
@@ -160,7 +160,7 @@ double AmxMatmul::cost(const MatmulPoint& point) const {
                               task_cycles * tasks / machine.threads);
 }
 
-Binding bind_panels(const Kernel& kernel, const Machine& machine) {
+Binding bind_amx_panels(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const MatmulProblem& problem = reading.problem;
@@ -175,7 +175,7 @@ Binding bind_panels(const Kernel& kernel, const Machine& machine) {
   return bind_space(AmxMatmul{kernel, machine, problem, true, point});
 }
 
-Binding bind_activations(const Kernel& kernel, const Machine& machine) {
+Binding bind_amx_activations(const Kernel& kernel, const Machine& machine) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const MatmulProblem& problem = reading.problem;
@@ -186,7 +186,7 @@ Binding bind_activations(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space matmul_amx_space = {"matmul_amx", bind_panels};
-const Space matmul_amx_activations_space = {"matmul_amx_activations", bind_activations};
+const Space matmul_amx_space = {"matmul_amx", bind_amx_panels};
+const Space matmul_amx_activations_space = {"matmul_amx_activations", bind_amx_activations};
 
 }  // namespace sylvite

@@ -24,7 +24,7 @@
 namespace sylvite {
 namespace {
 
-struct Numbers {
+struct AttentionNumbers {
   std::int64_t rows = 1;
   std::int64_t row_tiles = 1;
   std::int64_t key_panels = 1;
@@ -35,7 +35,7 @@ struct Numbers {
 };
 
 /// A point's numbers, clamped to the problem's extents.
-struct Tiling {
+struct AttentionTiling {
   std::int64_t rows;
   std::int64_t row_tiles;
   std::int64_t key_panels;
@@ -61,8 +61,8 @@ bool suits_amx(const Kernel& kernel, const AttentionProblem& problem, const Mach
          reads_rows_in_place(kernel.body, problem.q);
 }
 
-Tiling tiling_of(const AttentionProblem& problem, const Numbers& point) {
-  Tiling tiling{};
+AttentionTiling attention_tiling(const AttentionProblem& problem, const AttentionNumbers& point) {
+  AttentionTiling tiling{};
   tiling.rows = std::min(point.rows, problem.least_rows);
   tiling.row_tiles = std::min(point.row_tiles, problem.least_rows / tiling.rows);
   tiling.key_panels = std::min(point.key_panels, problem.position_panels());
@@ -73,7 +73,7 @@ Tiling tiling_of(const AttentionProblem& problem, const Numbers& point) {
   return tiling;
 }
 
-const std::vector<std::int64_t> row_choices = {8, 6, 7, 12, 5, 4, 2, 1};
+const std::vector<std::int64_t> attention_rows = {8, 6, 7, 12, 5, 4, 2, 1};
 
 /// Of keys or of columns. Sixteen registers hold two panels of two rows, whose sums are too few to hide the
 /// latency of one another; or one of six.
@@ -84,7 +84,7 @@ std::int64_t first_panels(const Machine& machine) {
 std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) {
   std::int64_t best = 1;
   double best_cycles = 1e300;
-  for (const std::int64_t rows : up_to(problem.least_rows, row_choices)) {
+  for (const std::int64_t rows : up_to(problem.least_rows, attention_rows)) {
     const RegisterTile tile{rows, first_panels(machine)};
     const double cycles = static_cast<double>(ceil_div(problem.rows, rows)) * step_cycles(machine, tile);
     if (!fits_registers(machine, tile) || cycles >= best_cycles) continue;
@@ -94,7 +94,8 @@ std::int64_t best_rows(const AttentionProblem& problem, const Machine& machine) 
   return best;
 }
 
-Numbers first_point(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine) {
+AttentionNumbers first_attention_point(const Kernel& kernel, const AttentionProblem& problem,
+                                       const Machine& machine) {
   const bool amx = suits_amx(kernel, problem, machine);
   // Two tiles of rows without a short last block.
   const std::int64_t rows =
@@ -119,19 +120,19 @@ struct AttentionRows {
   const Kernel& kernel;
   const Machine& machine;
   AttentionProblem problem;
-  Numbers heuristic;
+  AttentionNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<AttentionNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const AttentionNumbers& point) const;
+  [[nodiscard]] double cost(const AttentionNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> AttentionRows::ranges() const {
+std::vector<Range<AttentionNumbers>> AttentionRows::ranges() const {
   const bool amx = suits_amx(kernel, problem, machine);
   const auto range = ranges_from(heuristic);
-  using N = Numbers;
+  using N = AttentionNumbers;
   return {range("rows", &N::rows,
-                up_to(problem.least_rows, amx ? std::vector<std::int64_t>{32, 16, 8} : row_choices)),
+                up_to(problem.least_rows, amx ? std::vector<std::int64_t>{32, 16, 8} : attention_rows)),
           range("row_tiles", &N::row_tiles, up_to(problem.least_rows / heuristic.rows, {1, 2, 4, 8, 16})),
           range("key_panels", &N::key_panels, up_to(problem.position_panels(), {2, 1, 3, 4})),
           range("value_panels", &N::value_panels, up_to(least_column_panels(problem), {2, 1, 3, 4})),
@@ -154,14 +155,15 @@ std::vector<std::string> stage_batch(const AttentionProblem& problem) {
 }
 
 /// Loops of the output that other stages are made at.
-struct Levels {
+struct AttentionLevels {
   std::string entry;  ///< one batch entry; empty when there is none, or the panels are made before
   std::string block;  ///< one block of rows
 };
 
 /// Splits and orders the output's loops; with threads, the task loops become one parallel loop.
-Levels write_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
-                    const AttentionProblem& problem, const Tiling& tiling, const Machine& machine) {
+AttentionLevels write_attention_output(ScheduleWriter& writer, const Kernel& kernel, const std::string& out,
+                                       const AttentionProblem& problem, const AttentionTiling& tiling,
+                                       const Machine& machine) {
   writer.add("{}.split(d0, p, v, {}, TailStrategy::GuardWithIf);", out, panel_width);
   writer.add("{}.split(p, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.value_panels);
   writer.add("{}.split({}, t, i, {}, TailStrategy::ShiftInwards);", out, problem.row_loop,
@@ -182,7 +184,8 @@ Levels write_output(ScheduleWriter& writer, const Kernel& kernel, const std::str
 /// A product of `panels` panels at `level` of `consumer`.
 void write_product(ScheduleWriter& writer, const std::string& stage, const std::string& consumer,
                    const std::string& level, std::vector<std::string> folded, bool pairs,
-                   const Tiling& tiling, std::int64_t panels, const std::vector<std::string>& batch) {
+                   const AttentionTiling& tiling, std::int64_t panels,
+                   const std::vector<std::string>& batch) {
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::{});", stage, consumer, level,
              tiling.amx ? "Stack" : "Register");
   writer.add("{}.bound_extent(v, {}).bound_extent(p, {}).bound_extent(d1, {});", stage, panel_width, panels,
@@ -213,7 +216,7 @@ void write_softmax(ScheduleWriter& writer, const std::string& name, const std::s
 
 /// Panels of keys or values: per batch entry, or whole and in parallel.
 void write_panels(ScheduleWriter& writer, const std::string& stage, const std::string& out,
-                  const std::string& entry, const Tiling& tiling, const Machine& machine, int pair,
+                  const std::string& entry, const AttentionTiling& tiling, const Machine& machine, int pair,
                   const std::vector<std::string>& batch) {
   if (tiling.keys_once) {
     writer.add("{}.compute_root();", stage);
@@ -228,7 +231,7 @@ void write_panels(ScheduleWriter& writer, const std::string& stage, const std::s
 
 /// Throws UnsupportedError.
 void check_tile(const Kernel& kernel, const AttentionProblem& problem, const Machine& machine,
-                const Tiling& tiling) {
+                const AttentionTiling& tiling) {
   const std::int64_t panels = std::max(tiling.key_panels, tiling.value_panels);
   if (tiling.amx && !suits_amx(kernel, problem, machine))
     throw UnsupportedError("AMX does not suit the kernel");
@@ -241,14 +244,14 @@ void check_tile(const Kernel& kernel, const AttentionProblem& problem, const Mac
                          tiling.amx ? "tile" : "vector");
 }
 
-Candidate AttentionRows::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
+Candidate AttentionRows::at(const AttentionNumbers& point) const {
+  const AttentionTiling tiling = attention_tiling(problem, point);
   check_tile(kernel, problem, machine, tiling);
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::vector<std::string> batch = stage_batch(problem);
   ScheduleWriter writer;
-  const Levels levels = write_output(writer, kernel, out, problem, tiling, machine);
+  const AttentionLevels levels = write_attention_output(writer, kernel, out, problem, tiling, machine);
   const int pair = problem.pair();
   const bool pairs = pair > 1;
   const std::vector<std::string> fold_loops = {"r0", "r1", "r2"};
@@ -273,8 +276,8 @@ Candidate AttentionRows::at(const Numbers& point) const {
   return {Form{"attention_rows", {}}, writer.take()};
 }
 
-double AttentionRows::cost(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
+double AttentionRows::cost(const AttentionNumbers& point) const {
+  const AttentionTiling tiling = attention_tiling(problem, point);
   const std::int64_t block = tiling.rows * tiling.row_tiles;
   const double blocks = static_cast<double>(ceil_div(problem.rows, block));
   const double tiles = blocks * static_cast<double>(tiling.row_tiles);
@@ -300,16 +303,16 @@ double AttentionRows::cost(const Numbers& point) const {
          imbalance(tasks, machine.threads);
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_attention(const Kernel& kernel, const Machine& machine) {
   const Reading<AttentionProblem> reading = read_attention(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const AttentionProblem& problem = reading.problem;
   if (std::string refusal = product_refusal(machine, problem.element); !refusal.empty()) return {refusal};
-  return bind_space(AttentionRows{kernel, machine, problem, first_point(kernel, problem, machine)});
+  return bind_space(AttentionRows{kernel, machine, problem, first_attention_point(kernel, problem, machine)});
 }
 
 }  // namespace
 
-const Space attention_rows_space = {"attention_rows", bind, {}, Space::Open::all};
+const Space attention_rows_space = {"attention_rows", bind_attention, {}, Space::Open::all};
 
 }  // namespace sylvite

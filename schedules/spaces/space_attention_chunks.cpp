@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t lanes = panel_width;
 
-struct Numbers {
+struct ChunkNumbers {
   std::int64_t chunk = 64;
   std::int64_t keys = 4;     ///< whose products with all rows are in registers
   std::int64_t columns = 4;  ///< vectors of columns, of all rows, likewise
@@ -29,15 +29,15 @@ struct AttentionChunks {
   const Kernel& kernel;
   const Machine& machine;
   AttentionProblem problem;
-  Numbers heuristic;
+  ChunkNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<ChunkNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const ChunkNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> AttentionChunks::ranges() const {
+std::vector<Range<ChunkNumbers>> AttentionChunks::ranges() const {
   const auto range = ranges_from(heuristic);
-  using N = Numbers;
+  using N = ChunkNumbers;
   std::vector<std::int64_t> columns = {4, 2, 1};
   std::erase_if(columns, [&](std::int64_t vectors) { return problem.columns / lanes % vectors != 0; });
   return {range("chunk", &N::chunk, up_to(problem.positions, chunk_choices)),
@@ -45,7 +45,7 @@ std::vector<Range<Numbers>> AttentionChunks::ranges() const {
 }
 
 /// The products of a chunk's keys with all rows, and what a softmax makes of them.
-void write_scores(ScheduleWriter& writer, const std::string& name, const Numbers& point,
+void write_scores(ScheduleWriter& writer, const std::string& name, const ChunkNumbers& point,
                   const std::string& chunks, std::int64_t rows) {
   const std::int64_t vector = std::min(point.chunk, lanes);
   const std::string dot = name + "_dot";
@@ -69,7 +69,7 @@ void write_scores(ScheduleWriter& writer, const std::string& name, const Numbers
   }
 }
 
-Candidate AttentionChunks::at(const Numbers& point) const {
+Candidate AttentionChunks::at(const ChunkNumbers& point) const {
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   const std::string state = name + "_state";
@@ -110,11 +110,11 @@ Candidate AttentionChunks::at(const Numbers& point) const {
   return {Form{"attention_chunks", {{"chunk", point.chunk}}}, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_attention_chunks(const Kernel& kernel, const Machine& machine) {
   const Reading<AttentionProblem> reading = read_attention_chunks(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const AttentionProblem& problem = reading.problem;
-  Numbers first;
+  ChunkNumbers first;
   first.chunk = up_to(problem.positions, chunk_choices).front();
   // All rows times so many vectors, beside those that are loaded.
   const std::int64_t room = (machine.vector_registers - 6) / problem.rows * machine.vector_floats / lanes;
@@ -127,6 +127,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space attention_chunks_space = {"attention_chunks", bind, {}, Space::Open::all};
+const Space attention_chunks_space = {"attention_chunks", bind_attention_chunks, {}, Space::Open::all};
 
 }  // namespace sylvite

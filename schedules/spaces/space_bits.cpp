@@ -27,15 +27,15 @@ bool uses_pairs(const BitsProblem& problem, const Machine& machine) {
   return problem.is_quantized && has_small_tiles(machine) && pair_words(problem) > 0;
 }
 
-const std::vector<std::int64_t> row_choices = {4, 6, 3, 2, 1, 8};
-const std::vector<std::int64_t> panel_choices = {4, 2, 1};
+const std::vector<std::int64_t> bits_rows = {4, 6, 3, 2, 1, 8};
+const std::vector<std::int64_t> bits_panels = {4, 2, 1};
 
 std::vector<Range<MatmulPoint>> BitsMatmul::ranges() const {
   using P = MatmulPoint;
   const MatmulProblem& product = problem.product;
   std::vector<Range<P>> ranges = {
-      {"rows", &P::rows, starting_with(heuristic.rows, up_to(product.least_m, row_choices))},
-      {"panels", &P::panels, starting_with(heuristic.panels, up_to(panel_count(product), panel_choices))}};
+      {"rows", &P::rows, starting_with(heuristic.rows, up_to(product.least_m, bits_rows))},
+      {"panels", &P::panels, starting_with(heuristic.panels, up_to(panel_count(product), bits_panels))}};
   for (Range<P>& range : blocking_ranges(product, heuristic))
     if (range.number != &P::copy_a) ranges.push_back(std::move(range));
   ranges.push_back({"unroll_k", &P::unroll_k, starting_with(heuristic.unroll_k, {8, 4, 2, 1})});
@@ -44,8 +44,8 @@ std::vector<Range<MatmulPoint>> BitsMatmul::ranges() const {
 }
 
 /// What is made of the left operand before.
-void write_rows(ScheduleWriter& writer, const std::string& name, const BitsProblem& problem,
-                const Machine& machine, bool copies) {
+void write_unpacked_rows(ScheduleWriter& writer, const std::string& name, const BitsProblem& problem,
+                         const Machine& machine, bool copies) {
   const std::int64_t lanes = std::min<std::int64_t>(problem.block, std::int64_t{4} * panel_width);
   const auto whole = [&](const std::string& stage) {
     writer.add("{}.compute_root();", stage);
@@ -95,9 +95,9 @@ void write_pairs(ScheduleWriter& writer, const std::string& name, const Register
       name, further);
 }
 
-void write_fold(ScheduleWriter& writer, const std::string& name, const std::string& out,
-                const BitsProblem& problem, const RegisterTile& tile, std::int64_t unroll_k, bool pairs,
-                const std::vector<std::string>& batch) {
+void write_bits_fold(ScheduleWriter& writer, const std::string& name, const std::string& out,
+                     const BitsProblem& problem, const RegisterTile& tile, std::int64_t unroll_k, bool pairs,
+                     const std::vector<std::string>& batch) {
   const std::string fold = name + "_fold";
   const std::string part = name + "_part";
   const std::string further = batch.empty() ? "" : fmt::format(", {}", fmt::join(batch, ", "));
@@ -135,11 +135,11 @@ Candidate BitsMatmul::at(const MatmulPoint& point) const {
   writer.add("{}.unroll(i);", out);
   Form form{"matmul_bits", {}};
   if (uses_pairs(problem, machine)) form.parameters["pairs"] = pair_words(problem);
-  write_fold(writer, name, out, problem, tiling.tile, std::min(point.unroll_k, block_words(problem)),
-             form.parameters.contains("pairs"), batch);
+  write_bits_fold(writer, name, out, problem, tiling.tile, std::min(point.unroll_k, block_words(problem)),
+                  form.parameters.contains("pairs"), batch);
   write_single(writer, kernel, name + "_fold", batch);
-  write_rows(writer, name, problem, machine,
-             problem.is_quantized || problem.is_padded() || product.a_is_computed);
+  write_unpacked_rows(writer, name, problem, machine,
+                      problem.is_quantized || problem.is_padded() || product.a_is_computed);
   if (point.stream_ahead > 0) write_stream(writer, kernel, product.weight, out, "t", point.stream_ahead);
   return {std::move(form), writer.take()};
 }
@@ -157,7 +157,7 @@ double BitsMatmul::cost(const MatmulPoint& point) const {
          imbalance(tasks, machine.threads);
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_bits(const Kernel& kernel, const Machine& machine) {
   const Reading<BitsProblem> reading = read_bits(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const BitsProblem& problem = reading.problem;
@@ -177,6 +177,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space matmul_bits_space = {"matmul_bits", bind, {}, Space::Open::all};
+const Space matmul_bits_space = {"matmul_bits", bind_bits, {}, Space::Open::all};
 
 }  // namespace sylvite

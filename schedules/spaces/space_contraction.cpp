@@ -11,7 +11,7 @@
 namespace sylvite {
 namespace {
 
-std::string refuses(const Kernel& kernel) {
+std::string refuses_contraction(const Kernel& kernel) {
   if (kernel.anchor == no_node) return "the kernel has no anchor";
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (anchor.op != Op::matmul && anchor.op != Op::conv) return "the anchor is no matmul or convolution";
@@ -32,7 +32,7 @@ std::size_t tiled_loop(const Kernel& kernel, const Node& anchor) {
   return static_cast<std::size_t>(type.rank() - 2);
 }
 
-int fold_rank(const Kernel& kernel, const Node& anchor) {
+int contraction_fold_rank(const Kernel& kernel, const Node& anchor) {
   if (anchor.op == Op::matmul) return 1;
   const int spatial = kernel.body.type(anchor.outputs.front()).rank() - 2;
   const bool blocked = anchor.attributes.integer("groups") == 1 &&
@@ -64,7 +64,7 @@ std::int64_t most_rows(const Machine& machine, std::int64_t vectors) {
   return (machine.vector_registers - vectors - 2) / vectors;
 }
 
-struct Numbers {
+struct ContractionNumbers {
   std::int64_t vectors = 1;
   std::int64_t rows = 1;
   std::int64_t tasks = 0;
@@ -75,25 +75,25 @@ struct Contraction {
   const Machine& machine;
   KernelFacts facts;
   std::vector<std::int64_t> group_tiles;
-  Numbers heuristic;
+  ContractionNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<ContractionNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const ContractionNumbers& point) const;
+  [[nodiscard]] double cost(const ContractionNumbers& point) const;
   [[nodiscard]] bool is_masked() const;
   [[nodiscard]] double unfilled() const;
 };
 
-std::vector<Range<Numbers>> Contraction::ranges() const {
+std::vector<Range<ContractionNumbers>> Contraction::ranges() const {
   std::vector<std::int64_t> tasks = {0};
   if (task_count(facts, machine, 1) > 0) tasks = {4, 1, 0};
-  return {
-      {"vectors", &Numbers::vectors, {2, 1, 4}},
-      {"rows", &Numbers::rows, group_tiles.empty() ? std::vector<std::int64_t>{6, 4, 8, 12, 1} : group_tiles},
-      {"tasks", &Numbers::tasks, tasks}};
+  return {{"vectors", &ContractionNumbers::vectors, {2, 1, 4}},
+          {"rows", &ContractionNumbers::rows,
+           group_tiles.empty() ? std::vector<std::int64_t>{6, 4, 8, 12, 1} : group_tiles},
+          {"tasks", &ContractionNumbers::tasks, tasks}};
 }
 
-Candidate Contraction::at(const Numbers& point) const {
+Candidate Contraction::at(const ContractionNumbers& point) const {
   const std::size_t tiled = tiled_loop(kernel, *facts.anchor);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
@@ -107,12 +107,12 @@ Candidate Contraction::at(const Numbers& point) const {
     writer.add("{}.bound_extent(d{}, {});", stage, tiled, rows);
   }
   if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-  fold_columns(writer, stage, step, facts.lanes, unrolled, fold_rank(kernel, *facts.anchor), false,
-               {facts.output, nest.loops()[0].name});
+  fold_columns(writer, stage, step, facts.lanes, unrolled, contraction_fold_rank(kernel, *facts.anchor),
+               false, {facts.output, nest.loops()[0].name});
   return {Form{}, writer.take()};
 }
 
-double Contraction::cost(const Numbers& point) const {
+double Contraction::cost(const ContractionNumbers& point) const {
   const double tile = static_cast<double>(point.vectors * point.rows);
   const double spill = tile > machine.vector_registers - 4 ? 4 : 1;
   const double loads = 1 + 2 / tile;
@@ -137,13 +137,13 @@ double Contraction::unfilled() const {
   return static_cast<double>(ceil_div(extent, vector) * facts.lanes) / static_cast<double>(extent);
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses(kernel); !refusal.empty()) return {refusal};
+Binding bind_contraction(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_contraction(kernel); !refusal.empty()) return {refusal};
   const KernelFacts facts = facts_of(kernel, machine);
   const bool is_narrow = facts.extents[0] < std::int64_t{2} * facts.lanes;
-  Numbers first{.vectors = is_narrow ? 1 : 2,
-                .rows = is_narrow ? 12 : 6,
-                .tasks = task_count(facts, machine, 1) > 0 ? 4 : 0};
+  ContractionNumbers first{.vectors = is_narrow ? 1 : 2,
+                           .rows = is_narrow ? 12 : 6,
+                           .tasks = task_count(facts, machine, 1) > 0 ? 4 : 0};
   const std::vector<std::int64_t> tiles =
       tiles_of_group(kernel, *facts.anchor, most_rows(machine, first.vectors));
   if (!tiles.empty()) first.rows = tiles.front();
@@ -152,6 +152,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space contraction_space = {"contraction", bind, {}, Space::Open::all};
+const Space contraction_space = {"contraction", bind_contraction, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -23,7 +23,7 @@
 
 namespace sylvite {
 namespace {
-struct Numbers {
+struct ConvNumbers {
   std::int64_t pixels = 1;
   std::int64_t lines = 1;
   std::int64_t blocks = 1;
@@ -37,7 +37,7 @@ struct Numbers {
 };
 
 /// A point's numbers, clamped to the problem's extents.
-struct Tiling {
+struct ConvTiling {
   std::int64_t pixels;
   std::int64_t lines;
   std::int64_t blocks;
@@ -47,25 +47,25 @@ struct Tiling {
   bool is_line;  ///< tasks are tiles of one line
 };
 
-RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
+RegisterTile conv_registers(const ConvProblem& problem, const ConvTiling& tiling) {
   return {tiling.pixels * tiling.lines, tiling.blocks, std::min(problem.block, panel_width)};
 }
 
-constexpr std::int64_t most_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
+constexpr std::int64_t most_conv_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
 
 /// Of one tile of lines, over their whole width.
-std::int64_t sums_of_lines(const ConvProblem& problem, const Tiling& tiling) {
+std::int64_t sums_of_lines(const ConvProblem& problem, const ConvTiling& tiling) {
   return tiling.lines * problem.out_width * tiling.blocks * problem.block;
 }
 
 /// What tasks divide.
-std::int64_t tiles_of(const ConvProblem& problem, const Tiling& tiling) {
+std::int64_t tiles_of(const ConvProblem& problem, const ConvTiling& tiling) {
   return tiling.is_line ? ceil_div(problem.out_width, tiling.pixels)
                         : ceil_div(problem.out_height, tiling.lines);
 }
 
-Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Numbers& point) {
-  Tiling tiling{};
+ConvTiling conv_tiling(const ConvProblem& problem, const ImageRoom& room, const ConvNumbers& point) {
+  ConvTiling tiling{};
   tiling.pixels = std::min(point.pixels, room.pixels);
   tiling.lines = std::min(point.lines, room.lines);
   tiling.blocks = std::min(point.blocks, problem.out_blocks());
@@ -74,20 +74,20 @@ Tiling tiling_of(const ConvProblem& problem, const ImageRoom& room, const Number
   tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
   tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
   if (point.slices != 0) {
-    const std::int64_t most = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tiling));
+    const std::int64_t most = std::max<std::int64_t>(1, most_conv_sums / sums_of_lines(problem, tiling));
     tiling.line_tiles = std::min(tiling.line_tiles, most);
   }
   return tiling;
 }
 
-double task_count(const ConvProblem& problem, const Tiling& tiling) {
+double conv_tasks(const ConvProblem& problem, const ConvTiling& tiling) {
   const std::int64_t blocks = tiling.copies_lines ? 1 : ceil_div(problem.out_blocks(), tiling.blocks);
   return static_cast<double>(problem.batch * ceil_div(tiles_of(problem, tiling), tiling.line_tiles) * blocks);
 }
 
 /// What it takes in a step of a tile that the source comes from the L2 or from behind it, once for every tile
 /// of blocks: few blocks at a time leave little else to do. Only AVX2's tiles have so few.
-double source_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double source_cycles(const ConvProblem& problem, const Machine& machine, const ConvTiling& tiling) {
   const std::int64_t bytes = dtype_size(problem.element) * problem.channels * problem.height * problem.width;
   if (!has_small_tiles(machine) || problem.depthwise || problem.groups > 1 || bytes <= machine.l1_bytes)
     return 0;
@@ -99,11 +99,11 @@ double source_cycles(const ConvProblem& problem, const Machine& machine, const T
 /// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels: more
 /// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
 double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                     const Tiling& tiling) {
+                     const ConvTiling& tiling) {
   const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
   const std::int64_t bytes = filter_bytes(problem, tiling.blocks);
   if (problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
-  if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, register_tile(problem, tiling));
+  if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, conv_registers(problem, tiling));
   return (bytes <= machine.l2_bytes / 2 ? 1 : 2) * static_cast<double>(vectors);
 }
 
@@ -115,21 +115,21 @@ double tile_count(std::int64_t extent, std::int64_t tile, const ImageRoom& room)
 }
 
 double tile_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                   const Tiling& tiling) {
+                   const ConvTiling& tiling) {
   const double tiles = static_cast<double>(problem.batch) *
                        tile_count(problem.out_width, tiling.pixels, room) *
                        tile_count(problem.out_height, tiling.lines, room);
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.fold_steps());
-  return tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
+  return tiled_cycles(machine, conv_registers(problem, tiling), tiles, block_tiles, steps) +
          tiles * block_tiles * steps *
              (source_cycles(problem, machine, tiling) + filter_cycles(problem, room, machine, tiling));
 }
 
-const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
+const std::vector<std::int64_t> conv_pixels = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
 
 /// Few lines at once; of maps that have fewer than four, all.
-std::vector<std::int64_t> line_choices(const ImageRoom& room) {
+std::vector<std::int64_t> conv_lines(const ImageRoom& room) {
   return up_to(room.lines, {1, 2, room.lines == 3 ? 3 : 4});
 }
 
@@ -159,7 +159,7 @@ bool takes_even_odd(const ConvProblem& problem, const Machine& machine) {
 /// Registers that a depthwise tile takes beside its accumulators count as many again: its unrolled window.
 /// Neighbours that share no inputs leave less to keep: there each vector of a block counts. Whole lines have
 /// no edges to look for, and are worth spilling a few.
-bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+bool is_crowded(const ConvProblem& problem, const Machine& machine, const ConvTiling& tiling) {
   if (!problem.depthwise) return false;
   const bool even_odd = takes_even_odd(problem, machine);
   const bool apart = problem.stride_x > 1;
@@ -171,20 +171,20 @@ bool is_crowded(const ConvProblem& problem, const Machine& machine, const Tiling
 
 /// The tile that the model likes best; one line at a time, unless lines are short, or a single block's filters come from behind the
 /// L1, where lines share them. With `whole`, of those that leave no tail.
-Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                 bool whole = false) {
-  Tiling best{1, 1, 1, 1, false, false, room.is_line};
+ConvTiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                     bool whole = false) {
+  ConvTiling best{1, 1, 1, 1, false, false, room.is_line};
   const bool shares =
       problem.out_blocks() == 1 && !problem.depthwise && filter_bytes(problem, 1) > machine.l1_bytes;
   const double of_lines = shares ? 0.97 : 1.03;
   double best_cycles = tile_cycles(problem, room, machine, best);
-  for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
-    for (const std::int64_t lines : line_choices(room)) {
+  for (const std::int64_t pixels : up_to(room.pixels, conv_pixels)) {
+    for (const std::int64_t lines : conv_lines(room)) {
       for (const std::int64_t blocks : block_choices(problem)) {
-        const Tiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
+        const ConvTiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
         const double cycles = tile_cycles(problem, room, machine, tiling) * (lines > 1 ? of_lines : 1.0);
         const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
-        const bool fits = fits_registers(machine, register_tile(problem, tiling)) &&
+        const bool fits = fits_registers(machine, conv_registers(problem, tiling)) &&
                           !is_crowded(problem, machine, tiling) && !(whole && leaves_tail);
         if (!fits || cycles >= best_cycles) continue;
         best = tiling;
@@ -196,7 +196,7 @@ Tiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machin
 }
 
 /// Filters of the next blocks are fetched while these are multiplied.
-std::int64_t stream_distance(const ConvProblem& problem) {
+std::int64_t conv_stream_distance(const ConvProblem& problem) {
   constexpr std::int64_t least_bytes = 64 << 10;
   const bool is_small = filter_bytes(problem, problem.out_blocks()) < least_bytes;
   return problem.depthwise || problem.packs_weight || is_small ? 0 : 1;
@@ -204,7 +204,7 @@ std::int64_t stream_distance(const ConvProblem& problem) {
 
 /// How many tiles of lines a task copies to the L2, where their pixels do not crowd it, before all blocks of outputs are made
 /// of them. 0: copies are not worth it; planes that lie well are read as fast where they are.
-std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
+std::int64_t copied_tiles(const ConvProblem& problem, const Machine& machine, const ConvTiling& tile) {
   constexpr std::int64_t least_reads = 4;  // of a copy
   const std::int64_t pixel = static_cast<std::int64_t>(dtype_size(problem.element)) * problem.channels;
   const bool reads_all = problem.kernel_x >= problem.stride_x && problem.kernel_y >= problem.stride_y;
@@ -232,7 +232,7 @@ bool can_slice(const ConvProblem& problem) {
 
 /// Do a tile's filters alone exceed what the L2 has room for, and the image, too? Each tile then waits for all of both, a
 /// line from each of thousands of places: in dilated convolutions of many channels, four times as long.
-bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const Tiling& tile) {
+bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const ConvTiling& tile) {
   if (!can_slice(problem) || problem.kernel_x * problem.kernel_y == 1) return false;
   const std::int64_t width =
       (problem.out_width - 1) * problem.stride_x + (problem.kernel_x - 1) * problem.dilation_x;
@@ -244,13 +244,14 @@ bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const Til
 }
 
 /// As many lines to a task as have room for their sums, and as leave tasks for all threads.
-void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine& machine, Numbers& point) {
-  const Tiling tile = best_tile(problem, room, machine, true);
+void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
+                ConvNumbers& point) {
+  const ConvTiling tile = best_tile(problem, room, machine, true);
   point.pixels = tile.pixels;
   point.lines = tile.lines;
   point.blocks = tile.blocks;
   const std::int64_t tiles = problem.out_height / tile.lines;
-  const std::int64_t most = std::max<std::int64_t>(1, most_sums / sums_of_lines(problem, tile));
+  const std::int64_t most = std::max<std::int64_t>(1, most_conv_sums / sums_of_lines(problem, tile));
   const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
   const std::int64_t parts = ceil_div(machine.threads > 1 ? 2 * machine.threads : 1, others);
   point.line_tiles = tiles_in_task(tiles, std::max(ceil_div(tiles, most), parts));
@@ -262,7 +263,7 @@ void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine
 /// How many tiles of an open image a task takes, so that all blocks of outputs are made of what the L2 keeps of it: runs may have
 /// larger images than the one that it is near. 0: what several such tasks read of the filters would be more.
 std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                        const Tiling& tile) {
+                        const ConvTiling& tile) {
   if (!room.is_open || problem.depthwise || problem.groups > 1 || !problem.x_is_blocked) return 0;
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   const std::int64_t room_bytes = machine.l2_bytes / 8 * 5;
@@ -272,10 +273,10 @@ std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const
   return std::max<std::int64_t>(1, room_bytes / (bytes * problem.channels * pixels));
 }
 
-Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
-  const Tiling tile = best_tile(problem, room, machine);
+ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
+  const ConvTiling tile = best_tile(problem, room, machine);
   const std::int64_t tiles = tiles_of(problem, tile);
-  Numbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
+  ConvNumbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
   // Depthwise is bound by memory where it is large: there a select costs less than another copy, unless large windows read
   // each element often.
   const bool selects = problem.padded && problem.depthwise && !has_large_window(problem);
@@ -297,7 +298,7 @@ Numbers first_point(const ConvProblem& problem, const ImageRoom& room, const Mac
     point.line_tiles = kept;
     point.lines_outer = 1;
   }
-  point.stream_ahead = stream_distance(problem);
+  point.stream_ahead = conv_stream_distance(problem);
   point.even_odd = takes_even_odd(problem, machine) ? 1 : 0;
   if (point.copy_source != 2 && pays_to_slice(problem, machine, tile))
     set_slices(problem, room, machine, point);
@@ -311,23 +312,23 @@ struct TiledConv {
   ConvProblem problem;
   ImageRoom room;
   bool is_widened;  ///< bytes are multiplied as i16
-  Numbers heuristic;
+  ConvNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
-  void check_slices(const Tiling& tiling) const;
+  [[nodiscard]] std::vector<Range<ConvNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const ConvNumbers& point) const;
+  [[nodiscard]] double cost(const ConvNumbers& point) const;
+  void check_slices(const ConvTiling& tiling) const;
 };
 
-std::vector<Range<Numbers>> TiledConv::ranges() const {
-  const std::int64_t tiles = tiles_of(problem, tiling_of(problem, room, heuristic));
+std::vector<Range<ConvNumbers>> TiledConv::ranges() const {
+  const std::int64_t tiles = tiles_of(problem, conv_tiling(problem, room, heuristic));
   const auto range = ranges_from(heuristic);
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, only_once = {1};
   const bool unrolls_all = problem.fold_block <= unrolled_channels;
-  using N = Numbers;
-  return {range("pixels", &N::pixels, up_to(room.pixels, pixel_choices)),
+  using N = ConvNumbers;
+  return {range("pixels", &N::pixels, up_to(room.pixels, conv_pixels)),
           range("blocks", &N::blocks, block_choices(problem)),
-          range("lines", &N::lines, line_choices(room)),
+          range("lines", &N::lines, conv_lines(room)),
           range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
           range("lines_outer", &N::lines_outer, no_or_yes),
           range("copy_source", &N::copy_source,
@@ -341,8 +342,8 @@ std::vector<Range<Numbers>> TiledConv::ranges() const {
 }
 
 /// Splits and orders the output's loops; with threads, every task loop becomes one parallel loop.
-void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
-                  const Machine& machine) {
+void write_conv_output(ScheduleWriter& writer, const std::string& out, const ConvTiling& tiling,
+                       const Machine& machine) {
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
   writer.add("{}.split(d2, l, j, {}, TailStrategy::ShiftInwards);", out, tiling.lines);
@@ -367,9 +368,9 @@ void unroll_channels_of(ScheduleWriter& writer, const ConvProblem& problem, cons
 }
 
 /// The sums of a task, a block of channels after the other.
-void write_slices(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
-                  const std::string& out, const Tiling& tiling, const Machine& machine,
-                  std::int64_t unroll_channels) {
+void write_channel_slices(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
+                          const std::string& out, const ConvTiling& tiling, const Machine& machine,
+                          std::int64_t unroll_channels) {
   const char* task = machine.threads > 1 ? "task2" : tiling.lines_outer ? "b" : "ll";
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack).vectorize(d0);", fold, out, task);
   writer.add("{}.update(0).split(d1, t, i, {}, TailStrategy::GuardWithIf);", fold, tiling.pixels);
@@ -379,8 +380,8 @@ void write_slices(ScheduleWriter& writer, const ConvProblem& problem, const std:
   unroll_channels_of(writer, problem, fold, "r0", unroll_channels);
 }
 
-void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
-                const std::string& out, std::int64_t unroll_channels) {
+void write_conv_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::string& fold,
+                     const std::string& out, std::int64_t unroll_channels) {
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, out);
   writer.add("{}.vectorize(d0).unroll(d3).unroll(d1).unroll(d2);", fold);
   if (problem.depthwise) {
@@ -396,16 +397,16 @@ void write_fold(ScheduleWriter& writer, const ConvProblem& problem, const std::s
   unroll_channels_of(writer, problem, fold, pairs ? "r1" : "r0", unroll_channels);
 }
 
-void TiledConv::check_slices(const Tiling& tiling) const {
+void TiledConv::check_slices(const ConvTiling& tiling) const {
   if (kernel.open || !can_slice(problem))
     throw UnsupportedError("slices are for blocked f32 images of one group and of known sizes");
-  if (const std::int64_t sums = tiling.line_tiles * sums_of_lines(problem, tiling); sums > most_sums)
-    throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
+  if (const std::int64_t sums = tiling.line_tiles * sums_of_lines(problem, tiling); sums > most_conv_sums)
+    throw UnsupportedError("{} sums of slices exceed {}", sums, most_conv_sums);
 }
 
-Candidate TiledConv::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, room, point);
-  if (!fits_registers(machine, register_tile(problem, tiling))) {
+Candidate TiledConv::at(const ConvNumbers& point) const {
+  const ConvTiling tiling = conv_tiling(problem, room, point);
+  if (!fits_registers(machine, conv_registers(problem, tiling))) {
     throw UnsupportedError("{} x {} pixels of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.pixels, tiling.blocks, machine.vector_registers);
   }
@@ -423,12 +424,12 @@ Candidate TiledConv::at(const Numbers& point) const {
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
   ScheduleWriter writer;
-  write_output(writer, out, tiling, machine);
+  write_conv_output(writer, out, tiling, machine);
   if (room.is_open) write_few_edges(writer, out, {"t", "l", machine.threads > 1 ? "task2" : "ll"});
   if (point.slices != 0)
-    write_slices(writer, problem, name + "_fold", out, tiling, machine, point.unroll_channels);
+    write_channel_slices(writer, problem, name + "_fold", out, tiling, machine, point.unroll_channels);
   else
-    write_fold(writer, problem, name + "_fold", out, point.unroll_channels);
+    write_conv_fold(writer, problem, name + "_fold", out, point.unroll_channels);
   if (kernel.open) {
     writer.add("{}_fold.bound_extent(d1, {}).bound_extent(d2, {}).bound_extent(d3, {}).bound_extent(d4, 1);",
                name, tiling.pixels, tiling.lines, tiling.blocks);
@@ -448,8 +449,8 @@ Candidate TiledConv::at(const Numbers& point) const {
   return {std::move(form), writer.take()};
 }
 
-double TiledConv::cost(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, room, point);
+double TiledConv::cost(const ConvNumbers& point) const {
+  const ConvTiling tiling = conv_tiling(problem, room, point);
   double cycles = tile_cycles(problem, room, machine, tiling);
   const bool copies = point.copy_source != 0;
   if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
@@ -464,12 +465,12 @@ double TiledConv::cost(const Numbers& point) const {
       0.75 * static_cast<double>(machine.l2_bytes))
     cycles *= 1.1;
   if (pays_to_slice(problem, machine, tiling) != (point.slices != 0)) cycles *= point.slices != 0 ? 1.1 : 4.0;
-  const double tasks = task_count(problem, tiling);
+  const double tasks = conv_tasks(problem, tiling);
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
-Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise) {
+Binding bind_tiled_conv(const Kernel& kernel, const Machine& machine, bool depthwise) {
   const Reading<ConvProblem> reading = read_conv(kernel, depthwise);
   if (!reading.refusal.empty()) return {reading.refusal};
   ConvProblem problem = reading.problem;
@@ -481,14 +482,14 @@ Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool depthwise)
   if (kernel.open && pays_to_slice(problem, machine, best_tile(problem, room, machine)))
     return {"the sums of its slices want memory of a known size, and its sizes are open"};
   return bind_space(
-      TiledConv{kernel, machine, problem, room, is_widened, first_point(problem, room, machine)});
+      TiledConv{kernel, machine, problem, room, is_widened, first_conv_point(problem, room, machine)});
 }
 
 Binding bind_dense(const Kernel& kernel, const Machine& machine) {
-  return bind_tiled(kernel, machine, false);
+  return bind_tiled_conv(kernel, machine, false);
 }
 Binding bind_depthwise(const Kernel& kernel, const Machine& machine) {
-  return bind_tiled(kernel, machine, true);
+  return bind_tiled_conv(kernel, machine, true);
 }
 
 }  // namespace

@@ -33,7 +33,7 @@
 namespace sylvite {
 namespace {
 
-struct Numbers {
+struct AmxConvNumbers {
   std::int64_t pixels = 1;
   std::int64_t lines = 1;
   std::int64_t blocks = 1;
@@ -54,7 +54,7 @@ struct AmxConvProblem : ConvProblem {
 };
 
 /// What is multiplied at once, in tile registers; clamped to the problem's extents.
-struct Block {
+struct AmxConvBlock {
   std::int64_t pixels = 1;  ///< rows of a tile
   std::int64_t tiles = 1;   ///< of the whole plane, if flat
   std::int64_t lines = 1;
@@ -66,8 +66,8 @@ struct Block {
 };
 
 /// A block and the loops around it.
-struct Tiling {
-  Block block;
+struct AmxConvTiling {
+  AmxConvBlock block;
   std::int64_t line_tiles = 1;
   bool lines_outer = false;
   bool copies_lines = false;   ///< not flat; lines_outer then
@@ -85,31 +85,31 @@ double copied_bytes(const ConvProblem& p, bool flat) {
       flat && p.has_strides() ? p.kernel_x * p.kernel_y * p.out_width * p.out_height : p.width * p.height;
   return 2 * static_cast<double>(p.batch * p.channels * pixels);
 }
-std::int64_t column_tiles(const ConvProblem& p, const Block& block) {
+std::int64_t column_tiles(const ConvProblem& p, const AmxConvBlock& block) {
   return block.blocks * (block.half ? 1 : p.block / amx_tile_columns);
 }
 
-bool fits_tiles(const ConvProblem& p, const Block& block) {
+bool fits_tiles(const ConvProblem& p, const AmxConvBlock& block) {
   return block.pixels <= amx_tile_rows &&
          amx_registers(static_cast<int>(block.row_tiles()), static_cast<int>(column_tiles(p, block))) <=
              amx_register_count;
 }
 
 /// The whole plane, in as few tiles as can be.
-Block flat_block(const ConvProblem& p, bool half, std::int64_t blocks) {
+AmxConvBlock flat_block(const ConvProblem& p, bool half, std::int64_t blocks) {
   const std::int64_t tiles = ceil_div(flat_rows(p), amx_tile_rows);
   return {
       .pixels = ceil_div(flat_rows(p), tiles), .tiles = tiles, .blocks = blocks, .half = half, .flat = true};
 }
 
-Tiling tiling_of(const ConvProblem& p, const Numbers& point) {
+AmxConvTiling amx_conv_tiling(const ConvProblem& p, const AmxConvNumbers& point) {
   const bool half = point.half != 0;
   const std::int64_t blocks = std::min(point.blocks, p.out_blocks());
   if (point.flat != 0) return {.block = flat_block(p, half, blocks), .lines_outer = point.lines_outer != 0};
-  const Block block{.pixels = std::min(point.pixels, p.out_width),
-                    .lines = std::min(point.lines, p.out_height),
-                    .blocks = blocks,
-                    .half = half};
+  const AmxConvBlock block{.pixels = std::min(point.pixels, p.out_width),
+                           .lines = std::min(point.lines, p.out_height),
+                           .blocks = blocks,
+                           .half = half};
   const bool copies_lines = point.copy_source == 2;
   return {.block = block,
           .line_tiles = std::min(point.line_tiles, ceil_div(p.out_height, block.lines)),
@@ -118,8 +118,8 @@ Tiling tiling_of(const ConvProblem& p, const Numbers& point) {
           .pairs = point.pairs != 0 && !half && block.pixels % 2 == 0};
 }
 
-double task_count(const ConvProblem& p, const Tiling& tiling) {
-  const Block& block = tiling.block;
+double amx_conv_tasks(const ConvProblem& p, const AmxConvTiling& tiling) {
+  const AmxConvBlock& block = tiling.block;
   const std::int64_t lines =
       block.flat ? 1 : ceil_div(ceil_div(p.out_height, block.lines), tiling.line_tiles);
   return static_cast<double>(p.batch * lines *
@@ -133,7 +133,7 @@ double steps_of(const AmxConvProblem& p) {
   return static_cast<double>(p.kernel_y * line);
 }
 
-double block_count(const ConvProblem& p, const Block& block) {
+double block_count(const ConvProblem& p, const AmxConvBlock& block) {
   const std::int64_t rows =
       block.flat ? 1 : ceil_div(p.out_width, block.pixels) * ceil_div(p.out_height, block.lines);
   const std::int64_t halves = block.half ? p.block / amx_tile_columns : 1;
@@ -142,7 +142,7 @@ double block_count(const ConvProblem& p, const Block& block) {
 
 /// A step takes a cycle for each row of its products, or as long as its operands take from the caches, or as
 /// long as a product waits for the one before.
-double tile_cycles(const AmxConvProblem& p, const Machine& machine, const Block& block) {
+double tile_cycles(const AmxConvProblem& p, const Machine& machine, const AmxConvBlock& block) {
   constexpr double latency = 36;  // and a cycle a row
   constexpr double row_load = 0.6;
   constexpr double far_load = 24;  // a tile of weights from the L2
@@ -162,8 +162,8 @@ double tile_cycles(const AmxConvProblem& p, const Machine& machine, const Block&
   return block_count(p, block) * (step * steps_of(p) + epilogue);
 }
 
-const std::vector<std::int64_t> line_choices = {1, 2, 4, 3};
-const std::vector<std::int64_t> pixel_choices = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
+const std::vector<std::int64_t> amx_conv_lines = {1, 2, 4, 3};
+const std::vector<std::int64_t> amx_conv_pixels = {16, 14, 8, 7, 12, 10, 15, 13, 11, 9, 6, 5, 4, 3, 2, 1};
 
 bool can_be_flat(const ConvProblem& p) {
   return fits_tiles(p, flat_block(p, true, 1));
@@ -172,29 +172,29 @@ bool can_be_flat(const ConvProblem& p) {
 /// What the model does not see. Blocks of six tiles leave two registers for what is multiplied, so that loads
 /// wait for products: measured 3 % more than blocks of four, and half as much again where another program
 /// uses the core's tiles. Four columns load more weights for a row than two: 10 % to 40 % more.
-double crowding(const ConvProblem& p, const Block& block) {
+double crowding(const ConvProblem& p, const AmxConvBlock& block) {
   const std::int64_t columns = column_tiles(p, block);
   return block.row_tiles() * columns > 4 || columns > 2 ? 1.15 : 1;
 }
 
 /// The block of tiles that the model likes best.
-Block best_block(const AmxConvProblem& p, const Machine& machine) {
-  Block best;
+AmxConvBlock best_block(const AmxConvProblem& p, const Machine& machine) {
+  AmxConvBlock best;
   double best_cycles = std::numeric_limits<double>::max();
-  const auto consider = [&](const Block& block, double penalty) {
+  const auto consider = [&](const AmxConvBlock& block, double penalty) {
     if (!fits_tiles(p, block)) return;
     const double cycles = penalty * crowding(p, block) * tile_cycles(p, machine, block);
     if (cycles < best_cycles) std::tie(best, best_cycles) = std::tuple(block, cycles);
   };
-  for (const std::int64_t pixels : up_to(p.out_width, pixel_choices)) {
-    for (const std::int64_t lines : up_to(p.out_height, line_choices)) {
+  for (const std::int64_t pixels : up_to(p.out_width, amx_conv_pixels)) {
+    for (const std::int64_t lines : up_to(p.out_height, amx_conv_lines)) {
       for (const std::int64_t blocks : up_to(p.out_blocks(), {1, 2}))
         consider({.pixels = pixels, .lines = lines, .blocks = blocks}, 1);
       consider({.pixels = pixels, .lines = lines, .half = true}, 1.05);
     }
   }
   if (p.by_lines || !can_be_flat(p)) return best;
-  const Block flat = flat_block(p, true, 1);
+  const AmxConvBlock flat = flat_block(p, true, 1);
   constexpr double copied_per_cycle = 4;
   const double planes = p.has_strides() ? copied_bytes(p, true) / copied_per_cycle : 0;
   return 1.05 * tile_cycles(p, machine, flat) + planes < best_cycles ? flat : best;
@@ -228,7 +228,7 @@ bool needs_copy(const AmxConvProblem& p) {
 constexpr std::int64_t most_copies = 72;
 
 /// Filters of the next blocks are fetched while these are multiplied.
-std::int64_t stream_distance(const ConvProblem& p) {
+std::int64_t amx_conv_stream_distance(const ConvProblem& p) {
   constexpr std::int64_t least_bytes = 64 << 10;
   return filter_bytes(p, p.out_blocks()) < least_bytes ? 0 : 1;
 }
@@ -241,18 +241,18 @@ bool has_long_epilogue(const Kernel& kernel) {
   });
 }
 
-Numbers first_point(const Kernel& kernel, const AmxConvProblem& p, const Machine& machine) {
-  const Block block = best_block(p, machine);
-  Numbers point{.pixels = block.pixels,
-                .lines = block.lines,
-                .blocks = block.blocks,
-                .half = block.half ? 1 : 0,
-                .flat = block.flat ? 1 : 0,
-                .line_tiles = ceil_div(p.out_height, block.lines),
-                .copy_source = needs_copy(p) ? 1 : 0,
-                .stream_ahead = p.by_lines ? 0 : stream_distance(p),
-                .pairs = has_long_epilogue(kernel) ? 1 : 0};
-  while (task_count(p, tiling_of(p, point)) < 4.0 * machine.threads && point.line_tiles > 1)
+AmxConvNumbers first_amx_conv_point(const Kernel& kernel, const AmxConvProblem& p, const Machine& machine) {
+  const AmxConvBlock block = best_block(p, machine);
+  AmxConvNumbers point{.pixels = block.pixels,
+                       .lines = block.lines,
+                       .blocks = block.blocks,
+                       .half = block.half ? 1 : 0,
+                       .flat = block.flat ? 1 : 0,
+                       .line_tiles = ceil_div(p.out_height, block.lines),
+                       .copy_source = needs_copy(p) ? 1 : 0,
+                       .stream_ahead = p.by_lines ? 0 : amx_conv_stream_distance(p),
+                       .pairs = has_long_epilogue(kernel) ? 1 : 0};
+  while (amx_conv_tasks(p, amx_conv_tiling(p, point)) < 4.0 * machine.threads && point.line_tiles > 1)
     point.line_tiles = ceil_div(point.line_tiles, 2);
   const std::int64_t tiles = block.flat ? 0 : copied_line_tiles(p, machine, block.lines);
   if (point.copy_source != 0 && tiles > 0) {
@@ -275,20 +275,20 @@ struct AmxConv {
   const Kernel& kernel;
   const Machine& machine;
   AmxConvProblem p;
-  Numbers heuristic;
+  AmxConvNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<AmxConvNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const AmxConvNumbers& point) const;
+  [[nodiscard]] double cost(const AmxConvNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> AmxConv::ranges() const {
+std::vector<Range<AmxConvNumbers>> AmxConv::ranges() const {
   const auto range = ranges_from(heuristic);
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, up_to_two = {0, 1, 2};
   const std::int64_t tiles = ceil_div(p.out_height, heuristic.lines);
-  using N = Numbers;
-  return {range("pixels", &N::pixels, up_to(p.out_width, pixel_choices)),
-          range("lines", &N::lines, up_to(p.out_height, line_choices)),
+  using N = AmxConvNumbers;
+  return {range("pixels", &N::pixels, up_to(p.out_width, amx_conv_pixels)),
+          range("lines", &N::lines, up_to(p.out_height, amx_conv_lines)),
           range("blocks", &N::blocks, up_to(p.out_blocks(), {1, 2})),
           range("half", &N::half, no_or_yes),
           range("flat", &N::flat, !p.by_lines && can_be_flat(p) ? no_or_yes : only_no),
@@ -302,14 +302,14 @@ std::vector<Range<Numbers>> AmxConv::ranges() const {
 }
 
 /// A block's filters meet all images before the next ones come, where filters pass by but images stay.
-bool takes_images_inside(const ConvProblem& p, const Machine& machine, const Tiling& tiling) {
+bool takes_images_inside(const ConvProblem& p, const Machine& machine, const AmxConvTiling& tiling) {
   return p.batch > 1 && !tiling.lines_outer && !keeps_filters(p, machine) &&
          copied_bytes(p, tiling.block.flat) <= 0.75 * static_cast<double>(machine.l2_bytes);
 }
 
-void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
-                  const Machine& machine) {
-  const Block& block = tiling.block;
+void write_amx_conv_output(ScheduleWriter& writer, const std::string& out, const AmxConvTiling& tiling,
+                           const Machine& machine) {
+  const AmxConvBlock& block = tiling.block;
   std::string channels = "d0";
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, block.blocks);
   if (block.half) {
@@ -340,9 +340,10 @@ void write_output(ScheduleWriter& writer, const std::string& out, const Tiling& 
     writer.add("{}.fuse({}, task1).fuse(task1, {}, task2).parallel(task2);", out, tasks, outermost);
 }
 
-void write_fold(ScheduleWriter& writer, const AmxConvProblem& p, const std::string& fold,
-                const std::string& out, const Tiling& tiling, const Machine& machine, const Numbers& point) {
-  const Block& block = tiling.block;
+void write_amx_conv_fold(ScheduleWriter& writer, const AmxConvProblem& p, const std::string& fold,
+                         const std::string& out, const AmxConvTiling& tiling, const Machine& machine,
+                         const AmxConvNumbers& point) {
+  const AmxConvBlock& block = tiling.block;
   const std::int64_t channels = block.half ? amx_tile_columns : p.block;
   // Of write_output, where loops are joined.
   const char* blocks = machine.threads > 1 ? "task1" : tiling.images_inside ? "d4" : "b";
@@ -363,7 +364,7 @@ void write_fold(ScheduleWriter& writer, const AmxConvProblem& p, const std::stri
 }
 
 void write_source(ScheduleWriter& writer, const AmxConvProblem& p, const std::string& name,
-                  const std::string& out, const Tiling& tiling, const Machine& machine) {
+                  const std::string& out, const AmxConvTiling& tiling, const Machine& machine) {
   const bool parallel = machine.threads > 1 && !tiling.copies_lines;
   const std::string source = name + (tiling.block.flat ? "_flat" : "_in");
   const std::string place = tiling.copies_lines
@@ -386,9 +387,9 @@ void write_source(ScheduleWriter& writer, const AmxConvProblem& p, const std::st
   if (parallel) writer.add("{}.parallel(d3);", source);
 }
 
-Candidate AmxConv::at(const Numbers& point) const {
-  Tiling tiling = tiling_of(p, point);
-  const Block& block = tiling.block;
+Candidate AmxConv::at(const AmxConvNumbers& point) const {
+  AmxConvTiling tiling = amx_conv_tiling(p, point);
+  const AmxConvBlock& block = tiling.block;
   tiling.images_inside = takes_images_inside(p, machine, tiling);
   if (!fits_tiles(p, block)) {
     throw UnsupportedError("{} x {} tiles do not fit {} tile registers", block.row_tiles(),
@@ -397,8 +398,8 @@ Candidate AmxConv::at(const Numbers& point) const {
   const std::string out = output_stage(kernel, p.output);
   const std::string& name = kernel.body.value(p.anchor).name;
   ScheduleWriter writer;
-  write_output(writer, out, tiling, machine);
-  write_fold(writer, p, name + "_fold", out, tiling, machine, point);
+  write_amx_conv_output(writer, out, tiling, machine);
+  write_amx_conv_fold(writer, p, name + "_fold", out, tiling, machine, point);
   if (block.flat || point.copy_source != 0) write_source(writer, p, name, out, tiling, machine);
   if (point.stream_ahead > 0) {
     const bool repeats_lines = machine.threads == 1 && !tiling.lines_outer;
@@ -410,13 +411,13 @@ Candidate AmxConv::at(const Numbers& point) const {
   return {Form{"conv_tiles", {{"flat", block.flat ? 1 : 0}}}, writer.take()};
 }
 
-double AmxConv::cost(const Numbers& point) const {
-  const Tiling tiling = tiling_of(p, point);
+double AmxConv::cost(const AmxConvNumbers& point) const {
+  const AmxConvTiling tiling = amx_conv_tiling(p, point);
   double cycles = tile_cycles(p, machine, tiling.block);
   constexpr double bytes_per_cycle = 8;
   if (tiling.block.flat || point.copy_source != 0)
     cycles += copied_bytes(p, tiling.block.flat) * (p.x_is_blocked ? 2.0 : 6.0) / bytes_per_cycle;
-  const double tasks = task_count(p, tiling);
+  const double tasks = amx_conv_tasks(p, tiling);
   constexpr double task_cycles = 600;
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
@@ -427,7 +428,7 @@ Binding bind_read(const Kernel& kernel, const Machine& machine, const Reading<Co
   if (!reading.refusal.empty()) return {reading.refusal};
   if (!machine.amx) return {"the processor has no AMX, or the system does not let programs use it"};
   const AmxConvProblem problem{reading.problem, by_lines};
-  return bind_space(AmxConv{kernel, machine, problem, first_point(kernel, problem, machine)});
+  return bind_space(AmxConv{kernel, machine, problem, first_amx_conv_point(kernel, problem, machine)});
 }
 
 Binding bind_tiles(const Kernel& kernel, const Machine& machine) {

@@ -23,7 +23,7 @@
 namespace sylvite {
 namespace {
 
-struct Numbers {
+struct ConvRowsNumbers {
   std::int64_t pixels = 1;
   std::int64_t row_pixels = 1;
   std::int64_t blocks = 1;
@@ -32,7 +32,7 @@ struct Numbers {
 };
 
 /// A point's numbers, clamped to the problem's extents.
-struct Tiling {
+struct ConvRowsTiling {
   std::int64_t pixels;
   std::int64_t row_pixels;
   std::int64_t blocks;
@@ -44,39 +44,40 @@ std::int64_t row_width(const ConvProblem& second) {
   return (second.out_width - 1) * second.stride_x + (second.kernel_x - 1) * second.dilation_x + 1;
 }
 
-Tiling tiling_of(const ConvRowsProblem& problem, const ImageRoom& room, const Numbers& point) {
+ConvRowsTiling conv_rows_tiling(const ConvRowsProblem& problem, const ImageRoom& room,
+                                const ConvRowsNumbers& point) {
   return {std::min(point.pixels, room.pixels), std::min(point.row_pixels, row_width(problem.second)),
           std::min(point.blocks, problem.second.out_blocks()),
           std::min(point.lines, problem.second.out_height)};
 }
 
-RegisterTile row_tile(const ConvRowsProblem& problem, const Tiling& tiling) {
+RegisterTile row_tile(const ConvRowsProblem& problem, const ConvRowsTiling& tiling) {
   return {tiling.row_pixels, tiling.blocks, problem.second.block};
 }
 
-double row_cycles(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
+double row_cycles(const ConvRowsProblem& problem, const Machine& machine, const ConvRowsTiling& tiling) {
   return tiled_cycles(machine, row_tile(problem, tiling),
                       static_cast<double>(ceil_div(row_width(problem.second), tiling.row_pixels)),
                       static_cast<double>(ceil_div(problem.second.out_blocks(), tiling.blocks)),
                       static_cast<double>(problem.first.fold_steps()));
 }
 
-double line_cycles(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
+double line_cycles(const ConvRowsProblem& problem, const Machine& machine, const ConvRowsTiling& tiling) {
   return tiled_cycles(machine, {tiling.pixels, 1, problem.second.block},
                       static_cast<double>(ceil_div(problem.second.out_width, tiling.pixels)),
                       static_cast<double>(problem.second.out_blocks()),
                       static_cast<double>(problem.second.fold_steps()));
 }
 
-double task_count(const ConvRowsProblem& problem, const Tiling& tiling) {
+double conv_rows_tasks(const ConvRowsProblem& problem, const ConvRowsTiling& tiling) {
   return static_cast<double>(problem.second.batch * ceil_div(problem.second.out_height, tiling.lines) *
                              ceil_div(problem.second.out_blocks(), tiling.blocks));
 }
 
-const std::vector<std::int64_t> pixel_choices = {14, 7, 8, 10, 12, 6, 5, 4, 3, 2, 1};
-const std::vector<std::int64_t> row_choices = {14, 13, 12, 11, 10, 9, 8, 7, 26, 24, 6, 5, 4, 2, 1};
+const std::vector<std::int64_t> conv_rows_pixels = {14, 7, 8, 10, 12, 6, 5, 4, 3, 2, 1};
+const std::vector<std::int64_t> conv_rows_rows = {14, 13, 12, 11, 10, 9, 8, 7, 26, 24, 6, 5, 4, 2, 1};
 
-bool has_room(const ConvRowsProblem& problem, const Machine& machine, const Tiling& tiling) {
+bool has_room(const ConvRowsProblem& problem, const Machine& machine, const ConvRowsTiling& tiling) {
   return fits_registers(machine, row_tile(problem, tiling)) && 2 * tiling.pixels <= machine.vector_registers;
 }
 
@@ -84,14 +85,15 @@ bool needs_copy(const ConvProblem& first) {
   return first.padded || first.x_is_computed || !first.x_is_blocked;
 }
 
-Numbers first_point(const ConvRowsProblem& problem, const ImageRoom& room, const Machine& machine) {
+ConvRowsNumbers first_conv_rows_point(const ConvRowsProblem& problem, const ImageRoom& room,
+                                      const Machine& machine) {
   const ConvProblem& second = problem.second;
-  Tiling best{1, 1, 1, 1};
+  ConvRowsTiling best{1, 1, 1, 1};
   double best_cycles = row_cycles(problem, machine, best) + line_cycles(problem, machine, best);
-  for (const std::int64_t pixels : up_to(room.pixels, pixel_choices)) {
-    for (const std::int64_t row_pixels : up_to(row_width(second), row_choices)) {
+  for (const std::int64_t pixels : up_to(room.pixels, conv_rows_pixels)) {
+    for (const std::int64_t row_pixels : up_to(row_width(second), conv_rows_rows)) {
       for (const std::int64_t blocks : up_to(second.out_blocks(), {2})) {
-        const Tiling tiling{pixels, row_pixels, blocks, 1};
+        const ConvRowsTiling tiling{pixels, row_pixels, blocks, 1};
         const double cycles = row_cycles(problem, machine, tiling) + line_cycles(problem, machine, tiling);
         if (!has_room(problem, machine, tiling) || cycles >= best_cycles) continue;
         best = tiling;
@@ -114,26 +116,27 @@ struct ConvRows {
   const Machine& machine;
   ConvRowsProblem problem;
   ImageRoom room;  ///< of the second
-  Numbers heuristic;
+  ConvRowsNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<ConvRowsNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const ConvRowsNumbers& point) const;
+  [[nodiscard]] double cost(const ConvRowsNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> ConvRows::ranges() const {
+std::vector<Range<ConvRowsNumbers>> ConvRows::ranges() const {
   const ConvProblem& second = problem.second;
   const auto range = ranges_from(heuristic);
-  return {range("row_pixels", &Numbers::row_pixels, up_to(row_width(second), row_choices)),
-          range("blocks", &Numbers::blocks, up_to(second.out_blocks(), {2, 1, 3})),
-          range("lines", &Numbers::lines, up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
-          range("pixels", &Numbers::pixels, up_to(room.pixels, pixel_choices)),
-          range("copy_source", &Numbers::copy_source, {0, 1})};
+  return {range("row_pixels", &ConvRowsNumbers::row_pixels, up_to(row_width(second), conv_rows_rows)),
+          range("blocks", &ConvRowsNumbers::blocks, up_to(second.out_blocks(), {2, 1, 3})),
+          range("lines", &ConvRowsNumbers::lines, up_to(second.out_height, {14, 7, 28, 4, 56, 2})),
+          range("pixels", &ConvRowsNumbers::pixels, up_to(room.pixels, conv_rows_pixels)),
+          range("copy_source", &ConvRowsNumbers::copy_source, {0, 1})};
 }
 
 /// The loop that is one task: all of them in parallel, or the innermost.
-std::string write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
-                         const ImageRoom& room, const Machine& machine) {
+std::string write_conv_rows_output(ScheduleWriter& writer, const std::string& out,
+                                   const ConvRowsTiling& tiling, const ImageRoom& room,
+                                   const Machine& machine) {
   writer.add("{}.split(d3, b, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::ShiftInwards);", out, tiling.pixels);
   const char* tail = tiling.lines > room.lines ? "GuardWithIf" : "ShiftInwards";  // of images that have fewer
@@ -149,8 +152,8 @@ void write_second(ScheduleWriter& writer, const ConvProblem& second, const std::
   if (second.kernel_x * second.kernel_y <= 25) writer.add("{}.update(0).unroll(r0).unroll(r1);", fold);
 }
 
-void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& tiling,
-                const std::string& fold, const std::string& rows) {
+void write_conv_rows(ScheduleWriter& writer, const ConvProblem& first, const ConvRowsTiling& tiling,
+                     const std::string& fold, const std::string& rows) {
   writer.add("{}.split(d1, t, i, {}, TailStrategy::RoundUp);", rows, tiling.row_pixels);
   writer.add("{}.reorder(d0, d3, i, t, d2, d4).vectorize(d0).unroll(d3).unroll(i);", rows);
   writer.add("{}.compute_at({}, t).store_in(MemoryType::Register);", fold, rows);
@@ -162,8 +165,8 @@ void write_rows(ScheduleWriter& writer, const ConvProblem& first, const Tiling& 
     writer.add("{}.update(0).unroll(r0);", fold);
 }
 
-Candidate ConvRows::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, room, point);
+Candidate ConvRows::at(const ConvRowsNumbers& point) const {
+  const ConvRowsTiling tiling = conv_rows_tiling(problem, room, point);
   if (!has_room(problem, machine, tiling)) {
     throw UnsupportedError("{} pixels of {} blocks, or a window of {}, do not fit {} vector registers",
                            tiling.row_pixels, tiling.blocks, tiling.pixels, machine.vector_registers);
@@ -172,10 +175,10 @@ Candidate ConvRows::at(const Numbers& point) const {
   const std::string& first = kernel.body.value(problem.first.anchor).name;
   const std::string& second = kernel.body.value(problem.second.anchor).name;
   ScheduleWriter writer;
-  const std::string task = write_output(writer, out, tiling, room, machine);
+  const std::string task = write_conv_rows_output(writer, out, tiling, room, machine);
   write_second(writer, problem.second, second + "_fold", out);
   writer.add("{}_in.store_at({}, {}).compute_at({}, l);", second, out, task, out);
-  write_rows(writer, problem.first, tiling, first + "_fold", second + "_in");
+  write_conv_rows(writer, problem.first, tiling, first + "_fold", second + "_in");
   if (room.is_open) {  // all but the first and last tiles of a row, which take a part of a line each
     write_few_edges(writer, second + "_in", {"d2"});
     write_few_edges(writer, out, {"t", "l"});
@@ -184,31 +187,31 @@ Candidate ConvRows::at(const Numbers& point) const {
   return {Form{"conv_rows", {}}, writer.take()};
 }
 
-double ConvRows::cost(const Numbers& point) const {
+double ConvRows::cost(const ConvRowsNumbers& point) const {
   const ConvProblem& second = problem.second;
-  const Tiling tiling = tiling_of(problem, room, point);
+  const ConvRowsTiling tiling = conv_rows_tiling(problem, room, point);
   const std::int64_t rows_in_task =
       (tiling.lines - 1) * second.stride_y + (second.kernel_y - 1) * second.dilation_y + 1;
   const auto parts = static_cast<double>(second.batch * ceil_div(second.out_height, tiling.lines));
   double cycles = parts * (static_cast<double>(rows_in_task) * row_cycles(problem, machine, tiling) +
                            static_cast<double>(tiling.lines) * line_cycles(problem, machine, tiling));
   if (point.copy_source == 0 && needs_copy(problem.first)) cycles *= 1.5;
-  const double tasks = task_count(problem, tiling);
+  const double tasks = conv_rows_tasks(problem, tiling);
   constexpr double task_cycles = 1000;
   return seconds_per_cycle / machine.threads *
          (cycles * imbalance(tasks, machine.threads) + task_cycles * tasks);
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_conv_rows(const Kernel& kernel, const Machine& machine) {
   const Reading<ConvRowsProblem> reading = read_conv_rows(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const ImageRoom room = room_of(kernel, reading.problem.second);
-  return bind_space(
-      ConvRows{kernel, machine, reading.problem, room, first_point(reading.problem, room, machine)});
+  return bind_space(ConvRows{kernel, machine, reading.problem, room,
+                             first_conv_rows_point(reading.problem, room, machine)});
 }
 
 }  // namespace
 
-const Space conv_rows_space = {"conv_rows", bind, {}, Space::Open::all};
+const Space conv_rows_space = {"conv_rows", bind_conv_rows, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -38,7 +38,7 @@ bool is_wide(const KernelFacts& facts, const Machine& machine) {
 constexpr std::int64_t least_pixels = 4;
 constexpr std::int64_t least_channels = 8;
 
-std::string refuses(const Kernel& kernel, const Machine& machine) {
+std::string refuses_layout(const Kernel& kernel, const Machine& machine) {
   const Graph& body = kernel.body;
   if (body.nodes().empty() || body.outputs.size() != 1 || body.nodes().back().op != Op::to_layout)
     return "it is no change of layout";
@@ -56,7 +56,7 @@ std::string refuses(const Kernel& kernel, const Machine& machine) {
   return "";
 }
 
-struct Numbers {
+struct LayoutNumbers {
   std::int64_t channels = least_channels;
   std::int64_t pixels = least_pixels;
   std::int64_t tasks = 0;
@@ -66,21 +66,21 @@ struct LayoutTiles {
   const Kernel& kernel;
   const Machine& machine;
   KernelFacts facts;
-  Numbers heuristic;
+  LayoutNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const {
+  [[nodiscard]] std::vector<Range<LayoutNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const LayoutNumbers& point) const;
+  [[nodiscard]] double cost(const LayoutNumbers& point) const {
     return vector_seconds(2 * facts.work, machine, point.tasks > 0 ? machine.threads : 1);
   }
 };
 
-std::vector<Range<Numbers>> LayoutTiles::ranges() const {
-  Range<Numbers> channels{"channels", &Numbers::channels, {least_channels}};
+std::vector<Range<LayoutNumbers>> LayoutTiles::ranges() const {
+  Range<LayoutNumbers> channels{"channels", &LayoutNumbers::channels, {least_channels}};
   if (block_of(kernel) % 16 == 0) channels.values.push_back(16);
-  Range<Numbers> pixels{"pixels", &Numbers::pixels, {heuristic.pixels}};
+  Range<LayoutNumbers> pixels{"pixels", &LayoutNumbers::pixels, {heuristic.pixels}};
   if (least_line(kernel) >= 8) pixels.values.push_back(heuristic.pixels == 8 ? 4 : 8);
-  Range<Numbers> tasks{"tasks", &Numbers::tasks, {heuristic.tasks}};
+  Range<LayoutNumbers> tasks{"tasks", &LayoutNumbers::tasks, {heuristic.tasks}};
   if (heuristic.tasks > 0) tasks.values.push_back(0);
   return {channels, pixels, tasks};
 }
@@ -92,7 +92,7 @@ std::vector<std::string> loops_between(int first, int last) {
   return names;
 }
 
-Candidate LayoutTiles::at(const Numbers& point) const {
+Candidate LayoutTiles::at(const LayoutNumbers& point) const {
   const std::string& out = facts.output;
   const std::string tile = kernel.body.value(kernel.body.outputs.front()).name + "_tile";
   const bool to_blocks = makes_blocks(kernel);
@@ -126,8 +126,8 @@ Candidate LayoutTiles::at(const Numbers& point) const {
 }
 
 /// As measured: interleaves of four pixels are the cheapest for 16 bits, of eight for 32.
-Binding bind(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses(kernel, machine); !refusal.empty()) return {refusal};
+Binding bind_layout(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_layout(kernel, machine); !refusal.empty()) return {refusal};
   const KernelFacts facts = facts_of(kernel, machine);
   const bool by_eight = is_wide(facts, machine) && least_line(kernel) >= 8;
   return bind_space(LayoutTiles{
@@ -139,6 +139,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space layout_tiles_space = {"layout_tiles", bind, {}, Space::Open::all};
+const Space layout_tiles_space = {"layout_tiles", bind_layout, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -35,16 +35,16 @@ double tile_cycles(const MatmulProblem& problem, const Machine& machine, const R
          row_tiles * panel_tiles * steps * panel_cycles(problem, machine, tile);
 }
 
-const std::vector<std::int64_t> row_choices = {8, 6, 7, 10, 12, 13, 14, 5, 4, 3, 2, 1};
-const std::vector<std::int64_t> panel_choices = {2, 4, 3, 1};
+const std::vector<std::int64_t> matmul_rows = {8, 6, 7, 10, 12, 13, 14, 5, 4, 3, 2, 1};
+const std::vector<std::int64_t> matmul_panels = {2, 4, 3, 1};
 
 /// The register tile that the model likes best. Rows beyond 8 crowd one set of the L1 when k is a power of
 /// two.
 RegisterTile best_tile(const MatmulProblem& problem, const Machine& machine) {
   RegisterTile best = tile_of(problem, 1, 1);
   double best_cycles = tile_cycles(problem, machine, best);
-  for (const std::int64_t rows : up_to(problem.least_m, row_choices)) {
-    for (const std::int64_t panels : up_to(least_panels(problem), panel_choices)) {
+  for (const std::int64_t rows : up_to(problem.least_m, matmul_rows)) {
+    for (const std::int64_t panels : up_to(least_panels(problem), matmul_panels)) {
       const RegisterTile tile = tile_of(problem, rows, panels);
       const double crowding = rows > 8 ? 1.1 : 1.0;
       const double cycles = crowding * tile_cycles(problem, machine, tile);
@@ -70,7 +70,7 @@ bool is_deep(const MatmulProblem& problem, const Machine& machine, const Registe
 
 /// Of more rows, a panel that the L1 fetches would send too many past the L2.
 constexpr std::int64_t most_sliced_rows = 256;
-constexpr std::int64_t most_sums = 1 << 15;  ///< on the stack of a thread
+constexpr std::int64_t most_sliced_sums = 1 << 15;  ///< on the stack of a thread
 
 /// Where panels are deep, and for the small tiles of AVX2, if whole panels exceed the L1; if there are rows enough to share a slice.
 /// Where a run says how many there are, slices of deep panels cost the fewest as little as whole ones.
@@ -124,7 +124,7 @@ void set_slices(const MatmulProblem& problem, const Machine& machine, const Regi
   const std::int64_t row_tasks =
       problem.has_open_m ? machine.threads : problem.batch * ceil_div(problem.m, point.row_tiles * tile.rows);
   point.panel_groups = is_deep(problem, machine, tile)
-                           ? groups_alike(groups, most_sums / sums_of_group, row_tasks, machine)
+                           ? groups_alike(groups, most_sliced_sums / sums_of_group, row_tasks, machine)
                            : 1;
   point.rows_outer = 0;
   point.unroll_k = 4;
@@ -165,8 +165,8 @@ void write_fold(ScheduleWriter& writer, const std::string& fold, const std::stri
 }
 
 /// The sums of a task, slice after slice; a group of panels at a time, past which all its rows come.
-void write_slices(ScheduleWriter& writer, const std::string& fold, const std::string& out,
-                  const std::string& task, const MatmulTiling& tiling, std::int64_t unroll_k) {
+void write_depth_slices(ScheduleWriter& writer, const std::string& fold, const std::string& out,
+                        const std::string& task, const MatmulTiling& tiling, std::int64_t unroll_k) {
   writer.add("{}.compute_at({}, {}).store_in(MemoryType::Stack);", fold, out, task);
   writer.add("{}.bound_extent(v, {}).vectorize(v);", fold, panel_width);
   if (tiling.panel_groups == 1) writer.add("{}.bound_extent(p, {});", fold, tiling.tile.panels);
@@ -202,8 +202,8 @@ std::vector<Range<MatmulPoint>> TiledMatmul::ranges() const {
   using P = MatmulPoint;
   const MatmulPoint& first = heuristic;
   std::vector<Range<P>> ranges = {
-      {"rows", &P::rows, starting_with(first.rows, up_to(problem.least_m, row_choices))},
-      {"panels", &P::panels, starting_with(first.panels, up_to(least_panels(problem), panel_choices))}};
+      {"rows", &P::rows, starting_with(first.rows, up_to(problem.least_m, matmul_rows))},
+      {"panels", &P::panels, starting_with(first.panels, up_to(least_panels(problem), matmul_panels))}};
   for (Range<P>& range : blocking_ranges(problem, first)) ranges.push_back(std::move(range));
   ranges.push_back({"unroll_k", &P::unroll_k, starting_with(first.unroll_k, {1, 2, 4})});
   std::vector<std::int64_t> slabs = {0};
@@ -235,8 +235,8 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
     throw UnsupportedError("slices of k are for weights of f32, and rows that are read as they lie");
   if (const std::int64_t sums =
           tiling.row_tiles * tiling.tile.rows * tiling.panel_groups * tiling.tile.panels * panel_width;
-      point.slab > 0 && sums > most_sums) {
-    throw UnsupportedError("{} sums of slices exceed {}", sums, most_sums);
+      point.slab > 0 && sums > most_sliced_sums) {
+    throw UnsupportedError("{} sums of slices exceed {}", sums, most_sliced_sums);
   }
   const std::string out = output_stage(kernel, problem.output);
   const std::string& name = kernel.body.value(problem.anchor).name;
@@ -245,7 +245,7 @@ Candidate TiledMatmul::at(const MatmulPoint& point) const {
   const std::string task = write_output(writer, kernel, out, tiling, machine, batch);
   writer.add("{}.unroll(i);", out);
   if (point.slab > 0)
-    write_slices(writer, name + "_fold", out, task, tiling, point.unroll_k);
+    write_depth_slices(writer, name + "_fold", out, task, tiling, point.unroll_k);
   else
     write_fold(writer, name + "_fold", out, tiling, problem, point.unroll_k, batch);
   write_single(writer, kernel, name + "_fold", batch);
@@ -279,7 +279,7 @@ double TiledMatmul::cost(const MatmulPoint& point) const {
           task_cycles * tasks / machine.threads);
 }
 
-Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool has_weight) {
+Binding bind_tiled_products(const Kernel& kernel, const Machine& machine, bool has_weight) {
   const Reading<MatmulProblem> reading = read_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   MatmulProblem problem = reading.problem;
@@ -296,17 +296,17 @@ Binding bind_tiled(const Kernel& kernel, const Machine& machine, bool has_weight
   return bind_space(TiledMatmul{kernel, machine, problem, has_weight, is_widened, point});
 }
 
-Binding bind_panels(const Kernel& kernel, const Machine& machine) {
-  return bind_tiled(kernel, machine, true);
+Binding bind_tiled_panels(const Kernel& kernel, const Machine& machine) {
+  return bind_tiled_products(kernel, machine, true);
 }
 
-Binding bind_activations(const Kernel& kernel, const Machine& machine) {
-  return bind_tiled(kernel, machine, false);
+Binding bind_tiled_activations(const Kernel& kernel, const Machine& machine) {
+  return bind_tiled_products(kernel, machine, false);
 }
 
 }  // namespace
 
-const Space matmul_panels_space = {"matmul_panels", bind_panels, {}, Space::Open::all};
-const Space matmul_activations_space = {"matmul_activations", bind_activations, {}, Space::Open::all};
+const Space matmul_panels_space = {"matmul_panels", bind_tiled_panels, {}, Space::Open::all};
+const Space matmul_activations_space = {"matmul_activations", bind_tiled_activations, {}, Space::Open::all};
 
 }  // namespace sylvite

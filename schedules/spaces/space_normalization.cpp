@@ -40,7 +40,7 @@ std::string refuses_any(const Kernel& kernel) {
   return "";
 }
 
-std::string refuses_rows(const Kernel& kernel) {
+std::string refuses_normalized_rows(const Kernel& kernel) {
   if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
   const Node& anchor = kernel.body.node(kernel.anchor);
   const TensorType& type = kernel.body.type(anchor.outputs.front());
@@ -54,7 +54,7 @@ bool has_prologue(const Kernel& kernel, const Node& anchor) {
   return kernel.body.value(anchor.inputs.front()).producer != no_node;
 }
 
-struct Numbers {
+struct NormalizationNumbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
   std::int64_t keep = 0;
@@ -66,21 +66,22 @@ struct Normalization {
   const Machine& machine;
   KernelFacts facts;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<NormalizationNumbers>> ranges() const;
+  [[nodiscard]] double cost(const NormalizationNumbers& point) const;
   [[nodiscard]] std::int64_t usual_vectors() const;
 
-  Numbers heuristic = {.vectors = usual_vectors(),
-                       .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
-                       .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
+  NormalizationNumbers heuristic = {.vectors = usual_vectors(),
+                                    .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
+                                    .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
 };
 
-std::vector<Range<Numbers>> Normalization::ranges() const {
+std::vector<Range<NormalizationNumbers>> Normalization::ranges() const {
   std::vector<std::int64_t> tasks = {0};
   if (task_count(facts, machine, 1) > 0) tasks = {1, 4, 0};
-  std::vector<Range<Numbers>> ranges = {{"vectors", &Numbers::vectors, {4, 2, 1, 8}},
-                                        {"tasks", &Numbers::tasks, tasks}};
-  if (has_prologue(kernel, *facts.anchor)) ranges.push_back({"keep", &Numbers::keep, {1, 0}});
+  std::vector<Range<NormalizationNumbers>> ranges = {
+      {"vectors", &NormalizationNumbers::vectors, {4, 2, 1, 8}},
+      {"tasks", &NormalizationNumbers::tasks, tasks}};
+  if (has_prologue(kernel, *facts.anchor)) ranges.push_back({"keep", &NormalizationNumbers::keep, {1, 0}});
   return ranges;
 }
 
@@ -93,7 +94,7 @@ std::int64_t Normalization::usual_vectors() const {
   return vectors_for_row(row.extent, facts.lanes, is_one_step ? std::max<std::int64_t>(in_registers, 4) : 4);
 }
 
-double Normalization::cost(const Numbers& point) const {
+double Normalization::cost(const NormalizationNumbers& point) const {
   const double passes = point.keep > 0 ? 3 : 3.5;
   const double latency = 1 + 1 / static_cast<double>(point.vectors);
   return vector_seconds(facts.work * passes * latency, machine, point.tasks > 0 ? machine.threads : 1);
@@ -136,11 +137,11 @@ bool has_short_rows(const KernelFacts& facts) {
 
 struct NormalizationRows : Normalization {
   [[nodiscard]] bool has_common_logarithms() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] Candidate at_short_rows(const Numbers& point) const;
+  [[nodiscard]] Candidate at(const NormalizationNumbers& point) const;
+  [[nodiscard]] Candidate at_short_rows(const NormalizationNumbers& point) const;
 };
 
-Candidate NormalizationRows::at_short_rows(const Numbers& point) const {
+Candidate NormalizationRows::at_short_rows(const NormalizationNumbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   nest.move_inside(1);
@@ -177,7 +178,7 @@ bool NormalizationRows::has_common_logarithms() const {
          rows.extent >= facts.lanes;
 }
 
-Candidate NormalizationRows::at(const Numbers& point) const {
+Candidate NormalizationRows::at(const NormalizationNumbers& point) const {
   if (has_short_rows(facts)) return at_short_rows(point);
   const std::size_t rank = row_rank(kernel, *facts.anchor);
   const bool is_block = has_common_logarithms();
@@ -210,8 +211,8 @@ Candidate NormalizationRows::at(const Numbers& point) const {
   return {Form{}, writer.take()};
 }
 
-Binding bind_rows(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses_rows(kernel); !refusal.empty()) return {refusal};
+Binding bind_normalized_rows(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_normalized_rows(kernel); !refusal.empty()) return {refusal};
   return bind_space(NormalizationRows{{kernel, machine, facts_of(kernel, machine)}});
 }
 
@@ -223,7 +224,7 @@ std::size_t axis_loop(const Kernel& kernel, const Node& anchor) {
   return from_inside + (type.layout.channel_block > 0 ? 1 : 0);
 }
 
-std::string refuses_columns(const Kernel& kernel) {
+std::string refuses_normalized_columns(const Kernel& kernel) {
   if (std::string reason = refuses_any(kernel); !reason.empty()) return reason;
   const Node& anchor = kernel.body.node(kernel.anchor);
   if (!is_softmax(anchor)) return "the anchor is no softmax";
@@ -235,10 +236,10 @@ std::string refuses_columns(const Kernel& kernel) {
 }
 
 struct NormalizationColumns : Normalization {
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at(const NormalizationNumbers& point) const;
 };
 
-Candidate NormalizationColumns::at(const Numbers& point) const {
+Candidate NormalizationColumns::at(const NormalizationNumbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   const std::int64_t step = nest.vectorize_inner(facts.lanes, 1);
@@ -259,14 +260,15 @@ Candidate NormalizationColumns::at(const Numbers& point) const {
   return {Form{}, writer.take()};
 }
 
-Binding bind_columns(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses_columns(kernel); !refusal.empty()) return {refusal};
+Binding bind_normalized_columns(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_normalized_columns(kernel); !refusal.empty()) return {refusal};
   return bind_space(NormalizationColumns{{kernel, machine, facts_of(kernel, machine)}});
 }
 
 }  // namespace
 
-const Space normalization_rows_space = {"normalization_rows", bind_rows, {}, Space::Open::all};
-const Space normalization_columns_space = {"normalization_columns", bind_columns, {}, Space::Open::all};
+const Space normalization_rows_space = {"normalization_rows", bind_normalized_rows, {}, Space::Open::all};
+const Space normalization_columns_space = {
+    "normalization_columns", bind_normalized_columns, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -87,7 +87,7 @@ std::int64_t gathered_lanes(const KernelFacts& facts) {
   return is_short ? facts.lanes : std::min<std::int64_t>(facts.lanes, lanes);
 }
 
-struct Numbers {
+struct PointwiseNumbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
   std::int64_t columns = 1;
@@ -99,34 +99,34 @@ struct Pointwise {
   KernelFacts facts;
   std::size_t transposed;  ///< see transposed_loop
   std::size_t blocked;     ///< see blocked_loop
-  Numbers heuristic;
+  PointwiseNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<PointwiseNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const PointwiseNumbers& point) const;
+  [[nodiscard]] double cost(const PointwiseNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> Pointwise::ranges() const {
+std::vector<Range<PointwiseNumbers>> Pointwise::ranges() const {
   std::vector<std::int64_t> tasks = {0};
   if (task_count(facts, machine, 1) > 0) tasks = {1, 2, 4, 8, 0};
   if (transposed > 0) {
-    return {{"vectors", &Numbers::vectors, {1, 2, 4}},
-            {"tasks", &Numbers::tasks, tasks},
-            {"columns", &Numbers::columns, {16, 8, 32, 1}}};
+    return {{"vectors", &PointwiseNumbers::vectors, {1, 2, 4}},
+            {"tasks", &PointwiseNumbers::tasks, tasks},
+            {"columns", &PointwiseNumbers::columns, {16, 8, 32, 1}}};
   }
-  if (is_row_of_parts(kernel, facts)) return {{"tasks", &Numbers::tasks, tasks}};
-  return {{"vectors", &Numbers::vectors, {2, 4, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
+  if (is_row_of_parts(kernel, facts)) return {{"tasks", &PointwiseNumbers::tasks, tasks}};
+  return {{"vectors", &PointwiseNumbers::vectors, {2, 4, 1, 8}}, {"tasks", &PointwiseNumbers::tasks, tasks}};
 }
 
-Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts,
-                    std::size_t transposed) {
+PointwiseNumbers first_pointwise_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts,
+                                       std::size_t transposed) {
   const std::int64_t first_tasks = task_count(facts, machine, 1) > 0 ? 1 : 0;
   if (transposed > 0) return {.vectors = 1, .tasks = first_tasks, .columns = 16};
   const bool light = is_light(facts, kernel.body.type(kernel.body.outputs.front()));
   return {.vectors = light ? 4 : 2, .tasks = first_tasks};
 }
 
-Candidate Pointwise::at(const Numbers& point) const {
+Candidate Pointwise::at(const PointwiseNumbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   if (facts.extents.empty()) return {Form{}, writer.take()};
@@ -162,24 +162,24 @@ Candidate Pointwise::at(const Numbers& point) const {
   return {Form{}, writer.take()};
 }
 
-double Pointwise::cost(const Numbers& point) const {
+double Pointwise::cost(const PointwiseNumbers& point) const {
   const double overhead = 1 + 0.1 / static_cast<double>(point.vectors);
   const double misses = transposed > 0 && point.columns == 1 ? 4 : 1;
   return vector_seconds(facts.work * overhead * misses, machine, point.tasks > 0 ? machine.threads : 1);
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_pointwise(const Kernel& kernel, const Machine& machine) {
   if (has_updates(kernel)) return {"the kernel folds"};
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
   const KernelFacts facts = facts_of(kernel, machine);
   const std::size_t transposed = transposed_loop(kernel, machine);
   const std::size_t blocked = blocked_loop(kernel, facts, common_run(kernel, facts.extents));
   return bind_space(Pointwise{kernel, machine, facts, transposed, blocked,
-                              first_point(kernel, machine, facts, transposed)});
+                              first_pointwise_point(kernel, machine, facts, transposed)});
 }
 
 }  // namespace
 
-const Space pointwise_space = {"pointwise", bind, {}, Space::Open::all};
+const Space pointwise_space = {"pointwise", bind_pointwise, {}, Space::Open::all};
 
 }  // namespace sylvite

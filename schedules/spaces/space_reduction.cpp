@@ -77,7 +77,7 @@ Fold fold_of(const Kernel& kernel, const Node& anchor) {
   return fold;
 }
 
-struct Numbers {
+struct ReductionNumbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
 };
@@ -87,14 +87,15 @@ struct Reduction {
   const Kernel& kernel;
   const Machine& machine;
   KernelFacts facts;
-  Numbers heuristic;
+  ReductionNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
+  [[nodiscard]] std::vector<Range<ReductionNumbers>> ranges() const {
     std::vector<std::int64_t> tasks = {0};
     if (task_count(facts, machine, 1) > 0) tasks = {1, 4, 0};
-    return {{"vectors", &Numbers::vectors, {4, 2, 1, 8}}, {"tasks", &Numbers::tasks, tasks}};
+    return {{"vectors", &ReductionNumbers::vectors, {4, 2, 1, 8}},
+            {"tasks", &ReductionNumbers::tasks, tasks}};
   }
-  [[nodiscard]] double cost(const Numbers& point) const {
+  [[nodiscard]] double cost(const ReductionNumbers& point) const {
     const double latency = 1 + 1 / static_cast<double>(point.vectors);
     return vector_seconds(facts.work * latency, machine, point.tasks > 0 ? machine.threads : 1);
   }
@@ -107,7 +108,7 @@ Reduction read_reduction(const Kernel& kernel, const Machine& machine) {
 
 // ---- rows -------------------------------------------------------------------------------------------------
 
-std::string refuses_rows(const Kernel& kernel) {
+std::string refuses_folded_rows(const Kernel& kernel) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
   if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor)))
     return "the anchor is no reduction with an associative fold";
@@ -120,7 +121,7 @@ std::string refuses_rows(const Kernel& kernel) {
 }
 
 /// How the results of several rows are taken together.
-enum class Block {
+enum class ReductionBlock {
   none,
   lanes,  ///< rows that are shorter than a vector: each lane folds a row of its own
   work,   ///< what comes after the folds takes long: it is done for a vector of rows
@@ -141,28 +142,28 @@ bool has_late_work(const Kernel& kernel) {
                              [](const Node& node) { return op_info(node.op).facts.cost >= Cost::function; });
 }
 
-Block block_of_rows(const Kernel& kernel, const KernelFacts& facts, const Fold& fold) {
+ReductionBlock block_of_rows(const Kernel& kernel, const KernelFacts& facts, const Fold& fold) {
   const Node& anchor = *facts.anchor;
   const bool has_loops = loop_extents(kernel.body.type(anchor.outputs.front())) == facts.extents;
   const std::size_t rows = loop_of_rows(facts);
   if (!is_reduction(anchor) || !has_loops || rows == facts.loops.size() ||
       facts.loops[rows].least < facts.lanes)
-    return Block::none;
+    return ReductionBlock::none;
   const bool is_one_axis = !fold.row.is_open && product(fold.extents, 1, fold.extents.size()) == 1;
   const std::int64_t most = has_late_work(kernel) ? facts.lanes : facts.lanes - 1;
-  if (is_one_axis && fold.extents[0] <= most) return Block::lanes;
+  if (is_one_axis && fold.extents[0] <= most) return ReductionBlock::lanes;
   // Of longer rows the folds are most; and the last block of a few rows shifts far inwards.
   const bool is_even = !facts.loops[rows].is_open &&
                        (facts.extents[rows] % facts.lanes == 0 || facts.extents[rows] >= 4 * facts.lanes);
   const bool is_short = is_one_axis && fold.extents[0] <= 8 * facts.lanes;
-  return is_even && is_short && has_late_work(kernel) ? Block::work : Block::none;
+  return is_even && is_short && has_late_work(kernel) ? ReductionBlock::work : ReductionBlock::none;
 }
 
 struct ReductionRows : Reduction {
   Fold fold;
 
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] Candidate at_blocks(const Numbers& point, Block block) const;
+  [[nodiscard]] Candidate at(const ReductionNumbers& point) const;
+  [[nodiscard]] Candidate at_blocks(const ReductionNumbers& point, ReductionBlock block) const;
   /// Places are 64 bits wide as results alone.
   [[nodiscard]] std::int64_t fold_lanes() const {
     const bool is_narrow = dtype_size(kernel.body.type(facts.anchor->inputs.front()).dtype) <= 4;
@@ -170,7 +171,7 @@ struct ReductionRows : Reduction {
   }
 };
 
-Candidate ReductionRows::at_blocks(const Numbers& point, Block block) const {
+Candidate ReductionRows::at_blocks(const ReductionNumbers& point, ReductionBlock block) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   nest.drop_unit_loops();
@@ -179,7 +180,7 @@ Candidate ReductionRows::at_blocks(const Numbers& point, Block block) const {
   const Place place = {facts.output, nest.loops()[0].name};
   const std::string stage = facts.anchor_value + "_fold";
   const std::string rows = fmt::format("d{}", loop_of_rows(facts));
-  if (block == Block::work) {
+  if (block == ReductionBlock::work) {
     fold_row(writer, stage, fold.extents, lanes_of_row(fold.row, fold_lanes()), point.vectors, place,
              {stage, rows});
     return {Form{}, writer.take()};
@@ -190,8 +191,8 @@ Candidate ReductionRows::at_blocks(const Numbers& point, Block block) const {
   return {Form{}, writer.take()};
 }
 
-Candidate ReductionRows::at(const Numbers& point) const {
-  if (const Block block = block_of_rows(kernel, facts, fold); block != Block::none)
+Candidate ReductionRows::at(const ReductionNumbers& point) const {
+  if (const ReductionBlock block = block_of_rows(kernel, facts, fold); block != ReductionBlock::none)
     return at_blocks(point, block);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
@@ -209,8 +210,8 @@ Candidate ReductionRows::at(const Numbers& point) const {
   return {is_arg ? Form{"arg_rows", {}} : Form{}, writer.take()};
 }
 
-Binding bind_rows(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses_rows(kernel); !refusal.empty()) return {refusal};
+Binding bind_folded_rows(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_folded_rows(kernel); !refusal.empty()) return {refusal};
   ReductionRows read{read_reduction(kernel, machine), fold_of(kernel, kernel.body.node(kernel.anchor))};
   read.heuristic.vectors = vectors_for_row(read.fold.extents[0], read.fold_lanes(), 8);
   return bind_space(std::move(read));
@@ -218,14 +219,14 @@ Binding bind_rows(const Kernel& kernel, const Machine& machine) {
 
 // ---- columns ----------------------------------------------------------------------------------------------
 
-std::string refuses_columns(const Kernel& kernel) {
+std::string refuses_folded_columns(const Kernel& kernel) {
   const Node* anchor = kernel.anchor == no_node ? nullptr : &kernel.body.node(kernel.anchor);
   if (anchor == nullptr || !(is_reduction(*anchor) || is_arg_reduction(*anchor) || is_pool(*anchor)))
     return "the anchor is no reduction or pooling";
   return refuses_other_folds(kernel, anchor);
 }
 
-int fold_rank(const Kernel& kernel, const Node& anchor) {
+int reduction_fold_rank(const Kernel& kernel, const Node& anchor) {
   return is_pool(anchor) ? static_cast<int>(anchor.attributes.integers("kernel").size())
                          : static_cast<int>(fold_of(kernel, anchor).extents.size());
 }
@@ -268,7 +269,7 @@ void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const Kern
                         const std::string& stage, bool parallel) {
   const Dims extents = loop_extents(kernel.body.type(facts.anchor->outputs.front()));
   const bool by_lines = pools_by_lines(kernel.body, *facts.anchor);
-  const int rank = by_lines ? 1 : fold_rank(kernel, *facts.anchor);
+  const int rank = by_lines ? 1 : reduction_fold_rank(kernel, *facts.anchor);
   std::string folds;
   for (int r = 0; r < rank; ++r) folds += fmt::format("r{}, ", r);
   std::int64_t lanes = facts.lanes;
@@ -297,14 +298,14 @@ void fold_apart(ScheduleWriter& writer, const Kernel& kernel, const KernelFacts&
     writer.add("{}.compute_root();", stage);
     return;
   }
-  fold_columns(writer, stage, block, facts.lanes, {}, fold_rank(kernel, *facts.anchor), false, {});
+  fold_columns(writer, stage, block, facts.lanes, {}, reduction_fold_rank(kernel, *facts.anchor), false, {});
   const int blocks = type.rank() - 1;  // the dim of them
   if (parallel && extents[static_cast<std::size_t>(blocks)] > 1)
     writer.add("{}.update(0).parallel(d{});", stage, blocks);
 }
 
 struct ReductionColumns : Reduction {
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at(const ReductionNumbers& point) const;
 
  private:
   [[nodiscard]] std::string stage() const { return facts.anchor_value + "_fold"; }
@@ -313,11 +314,11 @@ struct ReductionColumns : Reduction {
   [[nodiscard]] bool has_same_loops() const {
     return loop_extents(folded()) == facts.extents && !facts.extents.empty();
   }
-  void fold_with_output(ScheduleWriter& writer, const Numbers& point, bool by_lines) const;
-  void fold_ahead(ScheduleWriter& writer, const Numbers& point) const;
+  void fold_with_output(ScheduleWriter& writer, const ReductionNumbers& point, bool by_lines) const;
+  void fold_ahead(ScheduleWriter& writer, const ReductionNumbers& point) const;
 };
 
-Candidate ReductionColumns::at(const Numbers& point) const {
+Candidate ReductionColumns::at(const ReductionNumbers& point) const {
   const bool same_loops = has_same_loops();
   const bool by_lines =
       pools_by_lines(kernel.body, *facts.anchor) && (same_loops || folds_dense_columns(folded()));
@@ -329,7 +330,7 @@ Candidate ReductionColumns::at(const Numbers& point) const {
   return {by_lines ? Form{"pool_lines", {}} : Form{}, writer.take()};
 }
 
-void ReductionColumns::fold_ahead(ScheduleWriter& writer, const Numbers& point) const {
+void ReductionColumns::fold_ahead(ScheduleWriter& writer, const ReductionNumbers& point) const {
   fold_apart(writer, kernel, facts, stage(), point.tasks > 0);
   if (facts.extents.empty()) return;
   LoopNest nest(writer, facts.output, facts.loops);
@@ -340,7 +341,8 @@ void ReductionColumns::fold_ahead(ScheduleWriter& writer, const Numbers& point) 
   if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
 }
 
-void ReductionColumns::fold_with_output(ScheduleWriter& writer, const Numbers& point, bool by_lines) const {
+void ReductionColumns::fold_with_output(ScheduleWriter& writer, const ReductionNumbers& point,
+                                        bool by_lines) const {
   // The largest of bf16 is found by their bits, 16 to an element.
   const bool by_bits =
       facts.anchor->op == Op::max_pool && kernel.body.type(facts.anchor->inputs.front()).dtype == DType::bf16;
@@ -355,15 +357,15 @@ void ReductionColumns::fold_with_output(ScheduleWriter& writer, const Numbers& p
   for (std::size_t d = serial; d < facts.extents.size(); ++d) planes *= facts.extents[d];
   const bool has_planes = serial < 2 || planes >= tasks;
   if (point.tasks > 0) nest.parallelize(tasks, has_planes ? serial : 1);
-  const int rank = by_lines ? 1 : fold_rank(kernel, *facts.anchor);
+  const int rank = by_lines ? 1 : reduction_fold_rank(kernel, *facts.anchor);
   fold_columns(writer, stage(), step, lanes, {}, rank, is_small_window(*facts.anchor),
                {facts.output, nest.loops()[0].name});
   if (by_lines)
     fold_line(writer, facts, {facts.output, nest.loops()[std::min(serial, nest.loops().size() - 1)].name});
 }
 
-Binding bind_columns(const Kernel& kernel, const Machine& machine) {
-  if (std::string refusal = refuses_columns(kernel); !refusal.empty()) return {refusal};
+Binding bind_folded_columns(const Kernel& kernel, const Machine& machine) {
+  if (std::string refusal = refuses_folded_columns(kernel); !refusal.empty()) return {refusal};
   ReductionColumns read{read_reduction(kernel, machine)};
   read.heuristic.vectors = is_pool(*read.facts.anchor) ? 1 : 4;
   return bind_space(std::move(read));
@@ -371,7 +373,7 @@ Binding bind_columns(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space reduction_rows_space = {"reduction_rows", bind_rows, {}, Space::Open::all};
-const Space reduction_columns_space = {"reduction_columns", bind_columns, {}, Space::Open::all};
+const Space reduction_rows_space = {"reduction_rows", bind_folded_rows, {}, Space::Open::all};
+const Space reduction_columns_space = {"reduction_columns", bind_folded_columns, {}, Space::Open::all};
 
 }  // namespace sylvite

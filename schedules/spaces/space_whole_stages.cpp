@@ -53,7 +53,7 @@ bool stores_fold(const Kernel& kernel) {
   return type.layout == Layout{} && last.attributes.integer("axis") != type.rank() - 1;
 }
 
-struct Numbers {
+struct StageNumbers {
   std::int64_t tasks = 0;
 };
 
@@ -61,20 +61,20 @@ struct WholeStages {
   const Kernel& kernel;
   const Machine& machine;
   KernelFacts facts;
-  Numbers heuristic;
+  StageNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    return {{"tasks", &Numbers::tasks,
+  [[nodiscard]] std::vector<Range<StageNumbers>> ranges() const {
+    return {{"tasks", &StageNumbers::tasks,
              heuristic.tasks > 0 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}}};
   }
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const {
+  [[nodiscard]] Candidate at(const StageNumbers& point) const;
+  [[nodiscard]] double cost(const StageNumbers& point) const {
     constexpr double memory_round_trips = 4;
     return vector_seconds(facts.work * memory_round_trips, machine, point.tasks > 0 ? machine.threads : 1);
   }
 };
 
-Candidate WholeStages::at(const Numbers& point) const {
+Candidate WholeStages::at(const StageNumbers& point) const {
   const bool is_in_place = writes_in_place(kernel.body.nodes().back().op);
   const Form form = !is_in_place && stores_fold(kernel) ? Form{"stored_folds", {}} : Form{};
   const Algorithm algorithm = build_algorithm(kernel, form);
@@ -102,7 +102,7 @@ Candidate WholeStages::at(const Numbers& point) const {
   return {form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_whole_stages(const Kernel& kernel, const Machine& machine) {
   const bool folds = std::ranges::any_of(kernel.body.nodes(),
                                          [](const Node& node) { return !update_stages(node.op).empty(); });
   if (!folds) return {"the kernel does not fold"};
@@ -113,6 +113,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space whole_stages_space = {"whole_stages", bind, {}, Space::Open::all};
+const Space whole_stages_space = {"whole_stages", bind_whole_stages, {}, Space::Open::all};
 
 }  // namespace sylvite

@@ -26,7 +26,7 @@
 namespace sylvite {
 namespace {
 
-struct Numbers {
+struct WinogradNumbers {
   std::int64_t tile = 4;
   std::int64_t columns = 1;
   std::int64_t lines = 1;
@@ -40,7 +40,7 @@ struct Numbers {
 };
 
 /// A point's numbers, clamped to the problem's extents.
-struct Tiling {
+struct WinogradTiling {
   std::int64_t tile;
   std::int64_t columns;
   std::int64_t lines;
@@ -57,8 +57,8 @@ struct Tiling {
   [[nodiscard]] double places() const { return static_cast<double>((tile + 2) * (tile + 2)); }
 };
 
-Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
-  Tiling tiling{};
+WinogradTiling winograd_tiling(const ConvProblem& problem, const WinogradNumbers& point) {
+  WinogradTiling tiling{};
   tiling.tile = point.tile;
   tiling.across = ceil_div(problem.out_width, tiling.tile);
   tiling.down = ceil_div(problem.out_height, tiling.tile);
@@ -70,7 +70,7 @@ Tiling tiling_of(const ConvProblem& problem, const Numbers& point) {
   return tiling;
 }
 
-RegisterTile register_tile(const ConvProblem& problem, const Tiling& tiling) {
+RegisterTile winograd_register_tile(const ConvProblem& problem, const WinogradTiling& tiling) {
   return {tiling.columns * tiling.lines, tiling.blocks, problem.block};
 }
 
@@ -81,7 +81,7 @@ constexpr double l3_bytes_per_cycle = 14;
 constexpr double memory_bytes_per_cycle = 5;
 
 /// Both transforms: loads, multiply-adds and stores of vectors, at two a cycle.
-double transform_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double transform_cycles(const ConvProblem& problem, const Machine& machine, const WinogradTiling& tiling) {
   const double vectors = static_cast<double>(problem.block) / machine.vector_floats;
   const auto tiles = static_cast<double>(problem.batch * tiling.across * tiling.down);
   const auto outputs = static_cast<double>(tiling.tile * tiling.tile);
@@ -91,34 +91,35 @@ double transform_cycles(const ConvProblem& problem, const Machine& machine, cons
 }
 
 /// The filters of a place that a tile reads, once for every tile.
-double step_filter_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double step_filter_cycles(const ConvProblem& problem, const Machine& machine, const WinogradTiling& tiling) {
   const bool stay = 4 * problem.channels * tiling.blocks * problem.block <= machine.l1_bytes / 2;
-  return stay ? 0 : wait_for_l2(machine, register_tile(problem, tiling));
+  return stay ? 0 : wait_for_l2(machine, winograd_register_tile(problem, tiling));
 }
 
 /// Lines of tiles that are computed in all: a task of fewer lines than others has no more than it rounds up to.
-std::int64_t computed_lines(const Tiling& tiling) {
+std::int64_t computed_lines(const WinogradTiling& tiling) {
   const std::int64_t whole = tiling.down / tiling.tile_lines * ceil_div(tiling.tile_lines, tiling.lines);
   return whole + ceil_div(tiling.down % tiling.tile_lines, tiling.lines);
 }
 
-double product_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double product_cycles(const ConvProblem& problem, const Machine& machine, const WinogradTiling& tiling) {
   const auto tiles =
       static_cast<double>(problem.batch * ceil_div(tiling.across, tiling.columns) * computed_lines(tiling));
   const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
   const auto steps = static_cast<double>(problem.channels);
-  return tiling.places() * (tiled_cycles(machine, register_tile(problem, tiling), tiles, block_tiles, steps) +
-                            tiles * block_tiles * steps * step_filter_cycles(problem, machine, tiling));
+  return tiling.places() *
+         (tiled_cycles(machine, winograd_register_tile(problem, tiling), tiles, block_tiles, steps) +
+          tiles * block_tiles * steps * step_filter_cycles(problem, machine, tiling));
 }
 
 /// Groups of lines of all images, the last of each as part of one.
-double line_groups(const ConvProblem& problem, const Tiling& tiling) {
+double line_groups(const ConvProblem& problem, const WinogradTiling& tiling) {
   const double groups = static_cast<double>(tiling.down) / static_cast<double>(tiling.tile_lines);
   return static_cast<double>(problem.batch) * std::max(1.0, groups);
 }
 
 /// Products, while filters come from memory once, and from the L3 for every further group of lines: half of that is not hidden.
-double filtered_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double filtered_cycles(const ConvProblem& problem, const Machine& machine, const WinogradTiling& tiling) {
   const double products = product_cycles(problem, machine, tiling);
   const double bytes =
       4 * tiling.places() * static_cast<double>(problem.channels * problem.out_blocks() * problem.block);
@@ -129,7 +130,7 @@ double filtered_cycles(const ConvProblem& problem, const Machine& machine, const
 
 /// Transformed inputs of a task that the L2 does not hold go to the L3, and come back for each group of blocks. It keeps a quarter
 /// of its size of them and of products beside all that passes through, and less and less of what is more.
-double spill_cycles(const ConvProblem& problem, const Machine& machine, const Tiling& tiling) {
+double spill_cycles(const ConvProblem& problem, const Machine& machine, const WinogradTiling& tiling) {
   constexpr double bytes_per_cycle = 10;  // back and forth, measured with 16 to 512 channels
   const auto tiles = static_cast<double>(tiling.across * tiling.tile_lines);
   const double input =
@@ -141,14 +142,14 @@ double spill_cycles(const ConvProblem& problem, const Machine& machine, const Ti
   return line_groups(problem, tiling) * share * input * (1 + readings) / bytes_per_cycle;
 }
 
-double task_count(const ConvProblem& problem, const Tiling& tiling) {
+double winograd_tasks(const ConvProblem& problem, const WinogradTiling& tiling) {
   const std::int64_t lines = problem.batch * ceil_div(tiling.down, tiling.tile_lines);
   return static_cast<double>(tiling.input_first ? lines * ceil_div(problem.out_blocks(), tiling.blocks)
                                                 : lines);
 }
 
-double winograd_cost(const ConvProblem& problem, const Machine& machine, const Numbers& point) {
-  Tiling tiling = tiling_of(problem, point);
+double winograd_cost(const ConvProblem& problem, const Machine& machine, const WinogradNumbers& point) {
+  WinogradTiling tiling = winograd_tiling(problem, point);
   tiling.columns = point.columns;  // kernels of open images compute them all, though an image has fewer
   tiling.lines = point.lines;
   double cycles = filtered_cycles(problem, machine, tiling) + transform_cycles(problem, machine, tiling) +
@@ -157,7 +158,7 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
     cycles += 4.0 * static_cast<double>(problem.channels * problem.height * problem.width) / 4;
   else if (!problem.x_is_blocked || problem.x_is_computed)
     cycles *= 1.5;
-  const double tasks = task_count(problem, tiling);
+  const double tasks = winograd_tasks(problem, tiling);
   constexpr double task_cycles = 1000;
   constexpr double first_cycles = 3000;  // of another parallel loop
   if (tiling.input_first) cycles += first_cycles;
@@ -170,12 +171,12 @@ double winograd_cost(const ConvProblem& problem, const Machine& machine, const N
 /// With so few, most of the time goes into transforms, not into products.
 constexpr std::int64_t few_channels = 32;
 
-std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
+std::vector<Range<WinogradNumbers>> choices(const ConvProblem& problem) {
   const int unrolled = problem.fold_block <= unrolled_channels ? problem.fold_block : 1;
   const std::int64_t down = ceil_div(problem.out_height, 2);
   const std::int64_t across = ceil_div(problem.out_width, 2);
   const bool copies = problem.x_is_computed || !problem.x_is_blocked;
-  using N = Numbers;
+  using N = WinogradNumbers;
   return {{"tile", &N::tile, {4, 2}},
           {"columns", &N::columns, up_to(across, {14, 7, 8, 10, 6, 5, 4, 3, 2, 1})},
           {"lines", &N::lines, up_to(down, {1, 2, 3, 4})},
@@ -191,27 +192,28 @@ std::vector<Range<Numbers>> choices(const ConvProblem& problem) {
 
 /// The cheapest point by cost among those that make a schedule; unrolling, prefetching and storage are left to
 /// measurement.
-Numbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
-  const std::vector<Range<Numbers>> ranges = choices(problem);
-  Numbers best;
+WinogradNumbers cheapest_point(const ConvProblem& problem, const Machine& machine) {
+  const std::vector<Range<WinogradNumbers>> ranges = choices(problem);
+  WinogradNumbers best;
   double best_cost = std::numeric_limits<double>::max();
-  const auto search = [&](const auto& self, Numbers& point, std::size_t depth) -> void {
+  const auto search = [&](const auto& self, WinogradNumbers& point, std::size_t depth) -> void {
     if (depth == ranges.size()) {
-      if (!fits_registers(machine, register_tile(problem, tiling_of(problem, point)))) return;
+      if (!fits_registers(machine, winograd_register_tile(problem, winograd_tiling(problem, point)))) return;
       const double cost = winograd_cost(problem, machine, point);
       if (cost < best_cost) std::tie(best, best_cost) = std::tuple(point, cost);
       return;
     }
-    const Range<Numbers>& range = ranges[depth];
-    const bool is_fixed = range.number == &Numbers::unroll_channels ||
-                          range.number == &Numbers::stream_ahead || range.number == &Numbers::together;
+    const Range<WinogradNumbers>& range = ranges[depth];
+    const bool is_fixed = range.number == &WinogradNumbers::unroll_channels ||
+                          range.number == &WinogradNumbers::stream_ahead ||
+                          range.number == &WinogradNumbers::together;
     const std::size_t count = is_fixed ? 1 : range.values.size();
     for (std::size_t i = 0; i < count; ++i) {
       point.*range.number = range.values[i];
       self(self, point, depth + 1);
     }
   };
-  Numbers point;
+  WinogradNumbers point;
   search(search, point, 0);
   return best;
 }
@@ -221,28 +223,31 @@ struct Winograd {
   const Machine& machine;
   ConvProblem problem;
   ImageRoom room;
-  Numbers heuristic;
+  WinogradNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    std::vector<Range<Numbers>> ranges = choices(problem);
-    for (Range<Numbers>& range : ranges) range.values = starting_with(heuristic.*range.number, range.values);
+  [[nodiscard]] std::vector<Range<WinogradNumbers>> ranges() const {
+    std::vector<Range<WinogradNumbers>> ranges = choices(problem);
+    for (Range<WinogradNumbers>& range : ranges)
+      range.values = starting_with(heuristic.*range.number, range.values);
     return ranges;
   }
-  [[nodiscard]] Candidate at(const Numbers& point) const;
-  [[nodiscard]] double cost(const Numbers& point) const { return winograd_cost(problem, machine, point); }
+  [[nodiscard]] Candidate at(const WinogradNumbers& point) const;
+  [[nodiscard]] double cost(const WinogradNumbers& point) const {
+    return winograd_cost(problem, machine, point);
+  }
 };
 
 // ---- schedule ---------------------------------------------------------------------------------------------
 
 /// Where the output's loops are cut.
-struct Levels {
+struct WinogradLevels {
   std::string products;  ///< inside: one group of blocks, one group of lines
   std::string input;     ///< the loop of a task; with input_first, not used
 };
 
 /// Splits and orders the output's loops; with threads, the task loops become one parallel loop.
-Levels write_output(ScheduleWriter& writer, const std::string& out, const Tiling& tiling,
-                    const Machine& machine) {
+WinogradLevels write_winograd_output(ScheduleWriter& writer, const std::string& out,
+                                     const WinogradTiling& tiling, const Machine& machine) {
   writer.add("{}.split(d3, g, q, {}, TailStrategy::ShiftInwards);", out, tiling.blocks);
   writer.add("{}.split(d1, t, i, {}, TailStrategy::GuardWithIf);", out, tiling.tile);
   writer.add("{}.split(d2, l, j, {}, TailStrategy::GuardWithIf);", out, tiling.tile);
@@ -259,7 +264,8 @@ Levels write_output(ScheduleWriter& writer, const std::string& out, const Tiling
 }
 
 void write_products(ScheduleWriter& writer, const std::string& name, const std::string& out,
-                    const Levels& levels, const Tiling& tiling, std::int64_t unroll_channels) {
+                    const WinogradLevels& levels, const WinogradTiling& tiling,
+                    std::int64_t unroll_channels) {
   writer.add("{}_columns.compute_at({}, t).store_in(MemoryType::Stack).vectorize(d0).unroll(i).unroll(j);",
              name, out);
   writer.add("{}_products.compute_at({}, {}).bound_extent(d3, {});", name, out, levels.products,
@@ -276,8 +282,8 @@ void write_products(ScheduleWriter& writer, const std::string& name, const std::
 }
 
 void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::string& name,
-                 const std::string& out, const Levels& levels, const Tiling& tiling, const Machine& machine,
-                 std::int64_t together) {
+                 const std::string& out, const WinogradLevels& levels, const WinogradTiling& tiling,
+                 const Machine& machine, std::int64_t together) {
   if (tiling.input_first)
     writer.add("{}_tiles.compute_root();", name);
   else
@@ -295,9 +301,9 @@ void write_input(ScheduleWriter& writer, const ConvProblem& problem, const std::
       name);
 }
 
-Candidate Winograd::at(const Numbers& point) const {
-  const Tiling tiling = tiling_of(problem, point);
-  if (!fits_registers(machine, register_tile(problem, tiling))) {
+Candidate Winograd::at(const WinogradNumbers& point) const {
+  const WinogradTiling tiling = winograd_tiling(problem, point);
+  if (!fits_registers(machine, winograd_register_tile(problem, tiling))) {
     throw UnsupportedError("{} x {} tiles of {} blocks do not fit {} vector registers", tiling.lines,
                            tiling.columns, tiling.blocks, machine.vector_registers);
   }
@@ -308,7 +314,7 @@ Candidate Winograd::at(const Numbers& point) const {
   Form form{"conv_winograd", {{"tile", tiling.tile}}};
   if (room.is_open) form.parameters["columns"] = tiling.columns;
   ScheduleWriter writer;
-  const Levels levels = write_output(writer, out, tiling, machine);
+  const WinogradLevels levels = write_winograd_output(writer, out, tiling, machine);
   write_products(writer, name, out, levels, tiling, point.unroll_channels);
   write_input(writer, problem, name, out, levels, tiling, machine, point.together);
   // Products of lines that were never written may be of denormal numbers, which are slow.
@@ -324,7 +330,7 @@ Candidate Winograd::at(const Numbers& point) const {
   return {form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_winograd(const Kernel& kernel, const Machine& machine) {
   if (!machine.winograd) return {"schedules.winograd is off"};
   const Reading<ConvProblem> reading = read_winograd(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -336,6 +342,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 }  // namespace
 
 /// Transforms cost as much in small convolutions as in large ones.
-const Space conv_winograd_space = {"conv_winograd", bind, "conv_blocked", Space::Open::all};
+const Space conv_winograd_space = {"conv_winograd", bind_winograd, "conv_blocked", Space::Open::all};
 
 }  // namespace sylvite

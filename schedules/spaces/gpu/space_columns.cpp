@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t least_fold = 32;
 
-bool is_reduction(const Node& node) {
+bool is_column_fold(const Node& node) {
   return node.op == Op::reduce_sum || node.op == Op::reduce_max || node.op == Op::reduce_min ||
          node.op == Op::reduce_prod;
 }
@@ -31,9 +31,9 @@ std::int64_t fold_length(const Kernel& kernel, const Node& anchor) {
   return results == 0 ? 0 : kernel.body.type(anchor.inputs.front()).element_count() / results;
 }
 
-std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
+std::string refuses_columns(const Kernel& kernel, const KernelFacts& facts) {
   constexpr std::int64_t lanes = 32;
-  if (facts.anchor == nullptr || !is_reduction(*facts.anchor))
+  if (facts.anchor == nullptr || !is_column_fold(*facts.anchor))
     return "the anchor is no reduction with an associative fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
   for (const Node& node : kernel.body.nodes())
@@ -49,7 +49,7 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   return "";
 }
 
-std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
+std::int64_t widest_column_vector(const Kernel& kernel, const KernelFacts& facts) {
   constexpr std::int64_t lanes = 32;
   const auto size =
       static_cast<std::int64_t>(dtype_size(kernel.body.type(facts.anchor->inputs.front()).dtype));
@@ -58,7 +58,7 @@ std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   return vector;
 }
 
-struct Numbers {
+struct ColumnNumbers {
   std::int64_t vector = 1;
   std::int64_t columns = 32;
   std::int64_t rows = 8;
@@ -68,26 +68,26 @@ struct Numbers {
 struct Columns {
   const Kernel& kernel;
   KernelFacts facts;
-  Numbers heuristic;
+  ColumnNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<ColumnNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const ColumnNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> Columns::ranges() const {
-  const std::int64_t widest = widest_vector(kernel, facts);
-  Range<Numbers> vector{"vector", &Numbers::vector, {}};
+std::vector<Range<ColumnNumbers>> Columns::ranges() const {
+  const std::int64_t widest = widest_column_vector(kernel, facts);
+  Range<ColumnNumbers> vector{"vector", &ColumnNumbers::vector, {}};
   for (std::int64_t width = widest; width >= 1; width /= 2) vector.values.push_back(width);
-  Range<Numbers> columns{"columns", &Numbers::columns, {32}};
+  Range<ColumnNumbers> columns{"columns", &ColumnNumbers::columns, {32}};
   if (facts.extents[0] % (64 * widest) == 0) columns.values.push_back(64);
   return {vector,
           columns,
-          {"rows", &Numbers::rows, {8, 4, 16}},
-          {"chunks", &Numbers::chunks, {64, 32, 128, 16, 256}}};
+          {"rows", &ColumnNumbers::rows, {8, 4, 16}},
+          {"chunks", &ColumnNumbers::chunks, {64, 32, 128, 16, 256}}};
 }
 
-Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts) {
-  Numbers point{.vector = widest_vector(kernel, facts)};
+ColumnNumbers first_column_point(const Kernel& kernel, const Machine& machine, const KernelFacts& facts) {
+  ColumnNumbers point{.vector = widest_column_vector(kernel, facts)};
   // About eight blocks for each multiprocessor.
   std::int64_t blocks = 1;
   for (const std::int64_t extent : facts.extents) blocks *= extent;
@@ -99,7 +99,7 @@ Numbers first_point(const Kernel& kernel, const Machine& machine, const KernelFa
   return point;
 }
 
-Candidate Columns::at(const Numbers& point) const {
+Candidate Columns::at(const ColumnNumbers& point) const {
   const auto [vector, columns, rows, chunks] = point;
   const std::int64_t length = fold_length(kernel, *facts.anchor);
   if (facts.extents[0] % (columns * vector) != 0)
@@ -156,14 +156,14 @@ Candidate Columns::at(const Numbers& point) const {
   return {device_form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_columns(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
-  return bind_space(Columns{kernel, facts, first_point(kernel, machine, facts)});
+  if (std::string refusal = refuses_columns(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(Columns{kernel, facts, first_column_point(kernel, machine, facts)});
 }
 
 }  // namespace
 
-const Space gpu_columns_space = {"gpu_columns", bind};
+const Space gpu_columns_space = {"gpu_columns", bind_columns};
 
 }  // namespace sylvite

@@ -37,7 +37,7 @@ Dims fused_extents(const Kernel& kernel) {
 }
 
 /// 16 bytes of the output, or fewer where the inner extent asks for it.
-std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
+std::int64_t widest_element_vector(const Kernel& kernel, const KernelFacts& facts) {
   const auto size =
       static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
   std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
@@ -58,7 +58,7 @@ std::int64_t most_items(const Kernel& kernel, std::int64_t vector) {
   return 1;
 }
 
-struct Numbers {
+struct ElementNumbers {
   std::int64_t vector = 1;
   std::int64_t items = 1;
   std::int64_t threads = 128;
@@ -67,14 +67,16 @@ struct Numbers {
 struct Elements {
   const Kernel& kernel;
   KernelFacts facts;
-  Numbers heuristic;
+  ElementNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    Range<Numbers> vector{"vector", &Numbers::vector, {}};
+  [[nodiscard]] std::vector<Range<ElementNumbers>> ranges() const {
+    Range<ElementNumbers> vector{"vector", &ElementNumbers::vector, {}};
     for (std::int64_t width = heuristic.vector; width >= 1; width /= 2) vector.values.push_back(width);
-    return {vector, {"items", &Numbers::items, {1, 2, 4}}, {"threads", &Numbers::threads, {128, 256, 512}}};
+    return {vector,
+            {"items", &ElementNumbers::items, {1, 2, 4}},
+            {"threads", &ElementNumbers::threads, {128, 256, 512}}};
   }
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at(const ElementNumbers& point) const;
 };
 
 /// Rows below each other are items of a thread: what all rows read alike is loaded once. `loops` are then those that are left.
@@ -93,7 +95,7 @@ void share_columns(ScheduleWriter& writer, const std::string& stage, std::vector
 
 /// The loop that blocks, items and threads are cut from, once vectors are off: the inner one when it is long
 /// enough to fill blocks, else all loops as one.
-Candidate Elements::at(const Numbers& point) const {
+Candidate Elements::at(const ElementNumbers& point) const {
   const std::string& stage = facts.output;
   ScheduleWriter writer;
   if (facts.extents.empty()) {
@@ -137,17 +139,17 @@ Candidate Elements::at(const Numbers& point) const {
   return {device_form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_elements(const Kernel& kernel, const Machine& machine) {
   for (const Node& node : kernel.body.nodes())
     if (!update_stages(node.op).empty()) return {"the kernel folds"};
   if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
   const KernelFacts facts = facts_of(kernel, machine);
-  const std::int64_t vector = widest_vector(kernel, facts);
+  const std::int64_t vector = widest_element_vector(kernel, facts);
   return bind_space(Elements{kernel, facts, {.vector = vector, .items = most_items(kernel, vector)}});
 }
 
 }  // namespace
 
-const Space gpu_elements_space = {"gpu_elements", bind, {}, Space::Open::all};
+const Space gpu_elements_space = {"gpu_elements", bind_elements, {}, Space::Open::all};
 
 }  // namespace sylvite

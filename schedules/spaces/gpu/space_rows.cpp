@@ -30,7 +30,7 @@ constexpr std::int64_t most_grid = 65535;  // blocks along the grid's second and
 bool is_norm(const Node& anchor) {
   return has_trait(anchor.op, OpTrait::normalization) && anchor.op != Op::batch_norm;
 }
-bool is_reduction(const Node& anchor) {
+bool is_row_fold(const Node& anchor) {
   return anchor.op == Op::reduce_sum || anchor.op == Op::reduce_max || anchor.op == Op::reduce_min ||
          anchor.op == Op::reduce_prod;
 }
@@ -38,7 +38,7 @@ bool is_reduction(const Node& anchor) {
 /// Whether the anchor folds exactly the innermost dim of its input.
 bool folds_rows(const Kernel& kernel, const Node& anchor) {
   const std::int64_t last = kernel.body.type(anchor.inputs.front()).rank() - 1;
-  if (is_reduction(anchor)) return anchor.attributes.integers("axes") == std::vector<std::int64_t>{last};
+  if (is_row_fold(anchor)) return anchor.attributes.integers("axes") == std::vector<std::int64_t>{last};
   return anchor.attributes.integer("axis") == last;
 }
 
@@ -66,8 +66,8 @@ std::size_t row_position(const Node& anchor) {
   return anchor.attributes.integer("keepdims") != 0 ? 1 : 0;
 }
 
-std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
-  if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_reduction(*facts.anchor)))
+std::string refuses_rows(const Kernel& kernel, const KernelFacts& facts) {
+  if (facts.anchor == nullptr || !(is_norm(*facts.anchor) || is_row_fold(*facts.anchor)))
     return "the anchor is no normalisation or reduction with an associative fold";
   if (kernel.body.outputs.size() != 1) return "the kernel has several outputs";
   for (const Node& node : kernel.body.nodes())
@@ -87,7 +87,7 @@ std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
   return "";
 }
 
-std::int64_t widest_vector(const Kernel& kernel, const Node& anchor) {
+std::int64_t widest_row_vector(const Kernel& kernel, const Node& anchor) {
   const auto size = static_cast<std::int64_t>(dtype_size(kernel.body.type(anchor.inputs.front()).dtype));
   std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
   while (!row_of(kernel, anchor).is_multiple_of(vector)) vector /= 2;
@@ -103,7 +103,7 @@ std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
   return divisors;
 }
 
-struct Numbers {
+struct RowNumbers {
   std::int64_t vector = 1;
   std::int64_t threads = 32;
   std::int64_t rows = 1;
@@ -111,16 +111,16 @@ struct Numbers {
   std::int64_t keep = 0;
 };
 
-struct Rows {
+struct RowKernel {
   const Kernel& kernel;
   KernelFacts facts;
-  Numbers heuristic;
+  RowNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<RowNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const RowNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> Rows::ranges() const {
+std::vector<Range<RowNumbers>> RowKernel::ranges() const {
   const std::int64_t vector = heuristic.vector;
   const RunExtent row = row_of(kernel, *facts.anchor);
   const std::int64_t vectors = row.extent / vector;
@@ -128,15 +128,15 @@ std::vector<Range<Numbers>> Rows::ranges() const {
   if (vector > 1) widths.push_back(vector / 2);
   const bool may_keep = facts.anchor->op == Op::softmax && !row.is_open;
   return {
-      {"vector", &Numbers::vector, widths},
-      {"threads", &Numbers::threads, up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
-      {"rows", &Numbers::rows, rows_of_block(facts)},
-      {"group", &Numbers::group, {16, 8, 32}},
-      {"keep", &Numbers::keep, may_keep ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}}};
+      {"vector", &RowNumbers::vector, widths},
+      {"threads", &RowNumbers::threads, up_to(std::max<std::int64_t>(vectors, 32), {128, 256, 512, 64, 32})},
+      {"rows", &RowNumbers::rows, rows_of_block(facts)},
+      {"group", &RowNumbers::group, {16, 8, 32}},
+      {"keep", &RowNumbers::keep, may_keep ? std::vector<std::int64_t>{0, 1} : std::vector<std::int64_t>{0}}};
 }
 
-Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
-  Numbers point{.vector = widest_vector(kernel, *facts.anchor)};
+RowNumbers first_row_point(const Kernel& kernel, const KernelFacts& facts) {
+  RowNumbers point{.vector = widest_row_vector(kernel, *facts.anchor)};
   const std::int64_t vectors = row_of(kernel, *facts.anchor).extent / point.vector;
   while (point.threads < 256 && point.threads * 4 <= vectors) point.threads *= 2;
   if (point.threads < 128) point.rows = std::min(rows_of_block(facts).back(), 128 / point.threads);
@@ -248,7 +248,7 @@ void block_rows(ScheduleWriter& writer, const RowPlan& plan, std::size_t first, 
   writer.add("{}.split({}, block, unit, 1).gpu_blocks({});", plan.output, block, grid);
 }
 
-Candidate Rows::at(const Numbers& point) const {
+Candidate RowKernel::at(const RowNumbers& point) const {
   const bool norm = is_norm(*facts.anchor);
   const Algorithm algorithm = build_algorithm(kernel, device_form);
   RowPlan plan;
@@ -290,14 +290,14 @@ Candidate Rows::at(const Numbers& point) const {
   return {device_form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_rows(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
-  return bind_space(Rows{kernel, facts, first_point(kernel, facts)});
+  if (std::string refusal = refuses_rows(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(RowKernel{kernel, facts, first_row_point(kernel, facts)});
 }
 
 }  // namespace
 
-const Space gpu_rows_space = {"gpu_rows", bind, {}, Space::Open::extents};
+const Space gpu_rows_space = {"gpu_rows", bind_rows, {}, Space::Open::extents};
 
 }  // namespace sylvite

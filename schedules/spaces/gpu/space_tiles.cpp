@@ -28,7 +28,7 @@ std::size_t row_loop(const Kernel& kernel, const KernelFacts& facts) {
   return facts.extents.size() > position ? position : 0;
 }
 
-std::string refuses(const Kernel& kernel, const KernelFacts& facts) {
+std::string refuses_tiles(const Kernel& kernel, const KernelFacts& facts) {
   if (facts.anchor == nullptr || update_stages(facts.anchor->op) != std::vector<std::string>{"_fold"})
     return "the kernel does not fold once";
   const OpInfo& info = op_info(facts.anchor->op);
@@ -53,7 +53,7 @@ bool is_vector(const Kernel& kernel, const KernelFacts& facts, std::int64_t colu
       is_contraction(anchor) && (anchor.op == Op::matmul || anchor.attributes.integer("groups") == 1);
   return is_channels_last(kernel) && !mixes && facts.loops[0].is_multiple_of(columns);
 }
-std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
+std::int64_t widest_tile_vector(const Kernel& kernel, const KernelFacts& facts) {
   if (!is_vector(kernel, facts, 1)) return 1;
   const auto size =
       static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
@@ -62,7 +62,7 @@ std::int64_t widest_vector(const Kernel& kernel, const KernelFacts& facts) {
   return columns;
 }
 
-struct Numbers {
+struct TileNumbers {
   std::int64_t columns = 1;
   std::int64_t rows = 1;
   std::int64_t threads = gpu_block_threads;
@@ -71,23 +71,23 @@ struct Numbers {
 struct Tiles {
   const Kernel& kernel;
   KernelFacts facts;
-  Numbers heuristic;
+  TileNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const;
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] std::vector<Range<TileNumbers>> ranges() const;
+  [[nodiscard]] Candidate at(const TileNumbers& point) const;
 };
 
-std::vector<Range<Numbers>> Tiles::ranges() const {
+std::vector<Range<TileNumbers>> Tiles::ranges() const {
   const std::size_t loop = row_loop(kernel, facts);
-  return {{"columns", &Numbers::columns, up_to(facts.loops[0].least, {4, 2, 1, 8})},
-          {"rows", &Numbers::rows,
+  return {{"columns", &TileNumbers::columns, up_to(facts.loops[0].least, {4, 2, 1, 8})},
+          {"rows", &TileNumbers::rows,
            loop == 0 ? std::vector<std::int64_t>{1} : up_to(facts.loops[loop].least, {8, 4, 2, 1})},
-          {"threads", &Numbers::threads, {128, 64, 256}}};
+          {"threads", &TileNumbers::threads, {128, 64, 256}}};
 }
 
-Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
+TileNumbers first_tile_point(const Kernel& kernel, const KernelFacts& facts) {
   constexpr std::int64_t busy_threads = 64 << 10;
-  Numbers point{.columns = widest_vector(kernel, facts)};
+  TileNumbers point{.columns = widest_tile_vector(kernel, facts)};
   if (!is_contraction(*facts.anchor) || point.columns > 1) return point;
   std::int64_t results = 1;
   for (const std::int64_t extent : facts.extents) results *= extent;
@@ -104,7 +104,7 @@ Numbers first_point(const Kernel& kernel, const KernelFacts& facts) {
   return point;
 }
 
-Candidate Tiles::at(const Numbers& point) const {
+Candidate Tiles::at(const TileNumbers& point) const {
   const std::size_t row_position = row_loop(kernel, facts);
   const std::string fold = facts.anchor_value + "_fold";
   const Algorithm algorithm = build_algorithm(kernel, device_form);
@@ -153,14 +153,14 @@ Candidate Tiles::at(const Numbers& point) const {
   return {device_form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_tiles(const Kernel& kernel, const Machine& machine) {
   const KernelFacts facts = facts_of(kernel, machine);
-  if (std::string refusal = refuses(kernel, facts); !refusal.empty()) return {refusal};
-  return bind_space(Tiles{kernel, facts, first_point(kernel, facts)});
+  if (std::string refusal = refuses_tiles(kernel, facts); !refusal.empty()) return {refusal};
+  return bind_space(Tiles{kernel, facts, first_tile_point(kernel, facts)});
 }
 
 }  // namespace
 
-const Space gpu_tiles_space = {"gpu_tiles", bind, {}, Space::Open::extents};
+const Space gpu_tiles_space = {"gpu_tiles", bind_tiles, {}, Space::Open::extents};
 
 }  // namespace sylvite

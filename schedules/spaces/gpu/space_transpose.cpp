@@ -58,7 +58,7 @@ Reading<Transpose> read_transpose(const Kernel& kernel) {
           ""};
 }
 
-struct Numbers {
+struct TransposeNumbers {
   std::int64_t tile = 32;
   std::int64_t rows = 8;
   std::int64_t vector = 1;
@@ -69,19 +69,19 @@ struct TransposeTiles {
   Transpose transpose;
   std::int64_t shorter;        ///< of the extents that tiles are cut from
   std::int64_t widest_vector;  ///< that divides both
-  Numbers heuristic;
+  TransposeNumbers heuristic;
 
-  [[nodiscard]] std::vector<Range<Numbers>> ranges() const {
-    Range<Numbers> vector{"vector", &Numbers::vector, {}};
+  [[nodiscard]] std::vector<Range<TransposeNumbers>> ranges() const {
+    Range<TransposeNumbers> vector{"vector", &TransposeNumbers::vector, {}};
     for (std::int64_t width = 1; width <= widest_vector; width *= 2) vector.values.push_back(width);
-    return {{"tile", &Numbers::tile, up_to(shorter, {32, 64, 128})},
-            {"rows", &Numbers::rows, {8, 4, 16}},
+    return {{"tile", &TransposeNumbers::tile, up_to(shorter, {32, 64, 128})},
+            {"rows", &TransposeNumbers::rows, {8, 4, 16}},
             vector};
   }
-  [[nodiscard]] Candidate at(const Numbers& point) const;
+  [[nodiscard]] Candidate at(const TransposeNumbers& point) const;
 };
 
-Candidate TransposeTiles::at(const Numbers& point) const {
+Candidate TransposeTiles::at(const TransposeNumbers& point) const {
   const auto [tile, rows, vector] = point;
   const std::string& output = facts.output;
   if (tile * rows / vector > 1024) throw UnsupportedError("a block has at most 1024 threads");
@@ -121,7 +121,7 @@ Candidate TransposeTiles::at(const Numbers& point) const {
   return {device_form, writer.take()};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_transpose(const Kernel& kernel, const Machine& machine) {
   const Reading<Transpose> reading = read_transpose(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   const KernelFacts facts = facts_of(kernel, machine);
@@ -143,6 +143,6 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space gpu_transpose_space = {"gpu_transpose", bind};
+const Space gpu_transpose_space = {"gpu_transpose", bind_transpose};
 
 }  // namespace sylvite
