@@ -16,11 +16,11 @@ namespace sylvite {
 namespace {
 
 constexpr int query_stages = 2;  // of the kernel that walks the keys
-constexpr int rows_of_consumer = 64;
+constexpr int consumer_rows = 64;
 constexpr int most_whole_keys = 208;  // whose scores fit into registers
 constexpr int registers = 65536;      // of a multiprocessor
 constexpr int product_overhead = 26;  // registers that a product takes beside its sums
-constexpr int registers_beside =
+constexpr int registers_beside_sums =
     40;  // that the kernel for f32 takes beside queries, scores and sums, at least
 
 bool is_f32(const CudaAttentionProblem& problem) {
@@ -36,14 +36,14 @@ int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice&
   constexpr int padding_of_f32 = 16 + 4;  // floats after a row of keys and of values
   if (is_f32(problem)) return 2 * choice.block * (2 * width_of(problem) + padding_of_f32) * 4;
   const int row = width_of(problem) * 2;
-  const int queries = rows_of_consumer * choice.consumers * row, keys = choice.block * row;
+  const int queries = consumer_rows * choice.consumers * row, keys = choice.block * row;
   if (choice.whole_keys) return 1024 + queries + 2 * keys + 16;
   const int barriers = 8 * (2 * query_stages + 4 * choice.stages) + 4 * query_stages;
   return 1024 + (query_stages + 1) * queries + 2 * choice.stages * keys + barriers;
 }
 
 std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  const std::int64_t tile = std::int64_t{rows_of_consumer} * choice.consumers;
+  const std::int64_t tile = std::int64_t{consumer_rows} * choice.consumers;
   return ceil_div(problem.queries, tile) * problem.heads * problem.batch;
 }
 
@@ -107,7 +107,7 @@ std::string refuse_f32_choice(const CudaAttentionProblem& problem, const CudaAtt
                               const Card& card) {
   if (choice.whole_keys || choice.consumers != 1 || choice.stages != 2 || choice.block % 8 != 0)
     return "f32 goes through two stages of blocks of a multiple of 8 keys, with one warpgroup";
-  const int held = choice.block / 2 + width_of(problem) + registers_beside;
+  const int held = choice.block / 2 + width_of(problem) + registers_beside_sums;
   if (held > registers / (128 * choice.resident))
     return "the scores do not fit into the registers of so many blocks";
   const std::int64_t bytes =
@@ -271,7 +271,7 @@ std::string attention_entry(const CudaAttentionProblem& problem) {
 std::string CudaAttentionChoice::to_string() const {
   if (consumers == 1 && !whole_keys) return fmt::format("f32 {} x{}", block, resident);
   if (whole_keys) return fmt::format("whole {} x{}", block, resident);
-  return fmt::format("ring {}x{} s{}", rows_of_consumer * consumers, block, stages);
+  return fmt::format("ring {}x{} s{}", consumer_rows * consumers, block, stages);
 }
 
 std::string refuse_cuda_attention(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice,
@@ -306,13 +306,13 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
   launch.shape.grid[0] =
       static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
   launch.shape.block[0] = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
-  const int queries = rows_of_consumer * choice.consumers;
+  const int queries = consumer_rows * choice.consumers;
   launch.maps = {
       attention_map(problem, problem.element, problem.q, problem.depth, problem.queries, queries),
       attention_map(problem, problem.element, problem.k, problem.depth, problem.keys, choice.block),
       attention_map(problem, problem.element, problem.v, problem.value_depth, problem.keys, choice.block),
       attention_map(problem, problem.element, problem.out, problem.value_depth, problem.queries,
-                    rows_of_consumer)};
+                    consumer_rows)};
   return result;
 }
 

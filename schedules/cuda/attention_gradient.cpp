@@ -9,6 +9,7 @@
 #include "frontend/graph/views.h"
 #include "frontend/ops/attention_scale.h"
 #include "schedules/cuda/attention_text.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
@@ -17,9 +18,8 @@ namespace {
 using Of = AttentionGradientOf;
 using Operand = CudaAttentionProblem::Operand;
 
-constexpr std::int64_t most_depth = 128;
-constexpr std::int64_t slice = 64;  // columns of a tile that lie together, for Hopper
-constexpr std::int64_t most_blocks = (1LL << 31) - 1;
+constexpr std::int64_t most_gradient_depth = 128;
+constexpr std::int64_t gradient_slice = 64;  // columns of a tile that lie together, for Hopper
 
 /// The number of an input that lies densely, as it is read.
 std::string read_dense(const Graph& body, ValueId id, int& number) {
@@ -33,16 +33,16 @@ std::string read_dense(const Graph& body, ValueId id, int& number) {
 std::string read_extents(const Graph& body, const Node& node, CudaAttentionGradientProblem& problem) {
   const Dims q = body.type(node.inputs[0]).dims(), k = body.type(node.inputs[1]).dims();
   if (std::string refusal = read_attention_extents(q, k, problem); !refusal.empty()) return refusal;
-  if (problem.depth > most_depth || problem.depth % 8 != 0)
+  if (problem.depth > most_gradient_depth || problem.depth % 8 != 0)
     return fmt::format("it is {} wide, the template takes multiples of 8 up to {}", problem.depth,
-                       most_depth);
+                       most_gradient_depth);
   if (problem.batch * problem.heads * ceil_div(std::max(problem.queries, problem.keys), std::int64_t{16}) >
-      most_blocks)
+      most_blocks_of_grid)
     return "the grid would be large";
   return "";
 }
 
-std::string read_operands(const Kernel& kernel, CudaAttentionGradientProblem& problem) {
+std::string read_gradient_operands(const Kernel& kernel, CudaAttentionGradientProblem& problem) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   std::string refusal = read_attention_operand(body, node.inputs[0], problem.q);
@@ -90,13 +90,13 @@ std::int64_t column_operands(const CudaAttentionGradientProblem& problem) {
   return problem.of == Of::sums ? 1 : 2;
 }
 
-std::int64_t shared_bytes(const CudaAttentionGradientProblem& problem,
-                          const CudaAttentionGradientChoice& choice) {
+std::int64_t gradient_shared_bytes(const CudaAttentionGradientProblem& problem,
+                                   const CudaAttentionGradientChoice& choice) {
   // Two floats of each column: of each stage, or of two blocks of each warpgroup.
   const std::int64_t copies = choice.hopper ? choice.warps / 2 : choice.stages;
   const std::int64_t known = rows_are_queries(problem) ? 0 : copies * 2 * 4 * choice.block;
-  const std::int64_t pitch =
-      choice.hopper ? 2 * round_up(problem.depth, slice) : 2 * round_up(problem.depth, std::int64_t{16}) + 16;
+  const std::int64_t pitch = choice.hopper ? 2 * round_up(problem.depth, gradient_slice)
+                                           : 2 * round_up(problem.depth, std::int64_t{16}) + 16;
   const std::int64_t rows = row_operands(problem) * 16 * choice.warps;
   const std::int64_t columns = column_operands(problem) * choice.stages * choice.block;
   const std::int64_t beside = choice.hopper ? 1024 + 8 * (1 + 2 * choice.stages) : 0;
@@ -114,7 +114,7 @@ int block_of(std::int64_t columns, std::initializer_list<int> blocks) {
 std::vector<CudaAttentionGradientChoice> hopper_choices(const CudaAttentionGradientProblem& problem) {
   const bool by_query = rows_are_queries(problem);
   const std::int64_t columns = by_query ? problem.keys : problem.queries;
-  if (problem.depth > slice)
+  if (problem.depth > gradient_slice)
     return {{true, 4, block_of(columns, {64, 48}), 2, 2}, {true, 8, 64, 2, 1}, {true, 4, 32, 2, 3}};
   return {{true, 4, block_of(columns, {64, 48}), 2, 4},
           {true, 8, block_of(columns, {64, 48}), 3, 2},
@@ -155,8 +155,8 @@ std::vector<CudaExtent> extents_of(const CudaAttentionGradientProblem& problem, 
 }
 
 /// What both kernels read.
-std::string constants_text(const CudaAttentionGradientProblem& problem,
-                           const CudaAttentionGradientChoice& choice) {
+std::string gradient_constants(const CudaAttentionGradientProblem& problem,
+                               const CudaAttentionGradientChoice& choice) {
   const std::vector<CudaExtent> extents = extents_of(problem, !choice.hopper);
   std::string text = attention_mask_type(problem.mask);
   const auto define = [&](const char* name, std::int64_t value) {
@@ -183,7 +183,7 @@ std::string constants_text(const CudaAttentionGradientProblem& problem,
 /// Of single warps.
 std::string warps_text(const CudaAttentionGradientProblem& problem,
                        const CudaAttentionGradientChoice& choice) {
-  std::string text = fmt::format("{}{}", embedded::cuda_card, constants_text(problem, choice));
+  std::string text = fmt::format("{}{}", embedded::cuda_card, gradient_constants(problem, choice));
   text += lie_text();
   const std::array<const Operand*, 4> operands = sides(problem);
   for (std::size_t i = 0; i < operands.size(); ++i) text += lie_text(side_names[i], *operands[i]);
@@ -197,8 +197,9 @@ std::string hopper_text(const CudaAttentionGradientProblem& problem,
                         const CudaAttentionGradientChoice& choice) {
   const std::int64_t result = round_up(problem.depth, std::int64_t{16});
   return fmt::format("{}{}{}constexpr int WIDTH = {}, RESULT = {};\n{}{}{}", embedded::cuda_card,
-                     embedded::cuda_hopper, constants_text(problem, choice), round_up(problem.depth, slice),
-                     result, attention_products(problem.element, choice.block, static_cast<int>(result)),
+                     embedded::cuda_hopper, gradient_constants(problem, choice),
+                     round_up(problem.depth, gradient_slice), result,
+                     attention_products(problem.element, choice.block, static_cast<int>(result)),
                      embedded::cuda_attention_slopes, embedded::cuda_attention_gradient_hopper);
 }
 
@@ -235,7 +236,7 @@ Reading<CudaAttentionGradientProblem> read_cuda_attention_gradient(const Kernel&
   if (problem.element != DType::bf16 && problem.element != DType::f16)
     return {{}, "it is neither bf16 nor f16"};
   std::string refusal = read_extents(body, node, problem);
-  if (refusal.empty()) refusal = read_operands(kernel, problem);
+  if (refusal.empty()) refusal = read_gradient_operands(kernel, problem);
   problem.causal = node.attributes.integer("causal") != 0;
   problem.scale = attention_scale(node.attributes, problem.depth);
   if (problem.scale < 0) refusal = "its scale is negative";
@@ -272,7 +273,7 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(rows, std::int64_t{16} * choice.warps) * problem.heads * problem.batch);
   launch.shape.block[0] = static_cast<unsigned>(32 * choice.warps);
-  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  launch.shape.shared_bytes = static_cast<unsigned>(gradient_shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   if (choice.hopper) launch.maps = hopper_maps(problem, choice);
   launch.pointers = {problem.out_argument};

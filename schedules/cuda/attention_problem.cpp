@@ -12,11 +12,12 @@ namespace {
 
 using Operand = CudaAttentionProblem::Operand;
 
-constexpr std::int64_t map_unit = 8;  // elements of 16 bits in the 16 bytes that tensor maps count in
+constexpr std::int64_t elements_of_map_unit =
+    8;  // elements of 16 bits in the 16 bytes that tensor maps count in
 constexpr std::int64_t most_depth = 128;
 
 /// The stride that walks the dims [0, end) as one; nothing where there is none.
-std::optional<std::int64_t> batch_stride(const StridedView& view, std::size_t end) {
+std::optional<std::int64_t> stride_of_batch(const StridedView& view, std::size_t end) {
   std::int64_t stride = 0, extent = 1;
   for (std::size_t i = end; i-- > 0;) {
     if (view.dims[i] == 1) continue;
@@ -51,18 +52,19 @@ std::string set_strides(StridedView view, const std::string& name, bool in_group
   operand.row = view.strides[rank - 2];
   operand.head = rank > 3 ? view.strides[rank - 3] : 0;
   const std::size_t batch_end = rank > 3 ? rank - 3 : 1;
-  const std::optional<std::int64_t> batch = batch_stride(view, batch_end);
+  const std::optional<std::int64_t> batch = stride_of_batch(view, batch_end);
   if (!batch) return fmt::format("the batch of '{}' lies in several steps", name);
   operand.batch = *batch;
   if (view.strides[rank - 1] != 1) return fmt::format("columns of '{}' do not lie together", name);
   // A stride over an extent of 1 is never taken.
-  if (rank == 3 || view.dims[rank - 3] == 1) operand.head = map_unit;
-  if (product(view.dims, 0, batch_end) == 1) operand.batch = map_unit;
-  if (view.dims[rank - 2] == 1) operand.row = map_unit;
+  if (rank == 3 || view.dims[rank - 3] == 1) operand.head = elements_of_map_unit;
+  if (product(view.dims, 0, batch_end) == 1) operand.batch = elements_of_map_unit;
+  if (view.dims[rank - 2] == 1) operand.row = elements_of_map_unit;
   if (operand.row == 0 || operand.head == 0 || operand.batch == 0)
     return fmt::format("'{}' is broadcast", name);
   for (const std::int64_t each : {operand.offset, operand.row, operand.head, operand.batch})
-    if (each % map_unit != 0) return fmt::format("rows of '{}' do not begin at multiples of 16 bytes", name);
+    if (each % elements_of_map_unit != 0)
+      return fmt::format("rows of '{}' do not begin at multiples of 16 bytes", name);
   return "";
 }
 
@@ -77,7 +79,7 @@ std::string read_mask_batch(const StridedView& view, std::size_t end, const Dims
                         0,
                         {view.dims.begin() + static_cast<std::ptrdiff_t>(begin), view.dims.end()},
                         {view.strides.begin() + static_cast<std::ptrdiff_t>(begin), view.strides.end()}};
-  const std::optional<std::int64_t> stride = batch_stride(own, end - begin);
+  const std::optional<std::int64_t> stride = stride_of_batch(own, end - begin);
   if (!stride) return "the batch of its mask lies in several steps";
   mask.batch = *stride;
   mask.period = product(view.dims, begin, end);
@@ -108,9 +110,9 @@ std::string read_shapes(const Kernel& kernel, CudaAttentionProblem& problem) {
   problem.most_keys = most_extent(kernel, node.inputs[1], k.size() - 2);
   if (q.back() != v.back() && problem.element == DType::f32) return "values are not as wide as keys";
   for (const std::int64_t depth : {problem.depth, problem.value_depth})
-    if (depth > most_depth || depth % map_unit != 0)
-      return fmt::format("it is {} wide, the template takes multiples of {} up to {}", depth, map_unit,
-                         most_depth);
+    if (depth > most_depth || depth % elements_of_map_unit != 0)
+      return fmt::format("it is {} wide, the template takes multiples of {} up to {}", depth,
+                         elements_of_map_unit, most_depth);
   return "";
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "schedules/cuda/attention_text.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
@@ -13,9 +14,7 @@
 namespace sylvite {
 namespace {
 
-constexpr int registers_of_multiprocessor = 65536;
-constexpr int most_registers = 255;   // of a thread
-constexpr int registers_beside = 40;  // scores, results and queries, at least
+constexpr int registers_beside_rows = 40;  // scores, results and queries, at least
 constexpr std::int64_t width_unit = 16;
 
 std::int64_t queries_of(const CudaAttentionWarpsChoice& choice) {
@@ -23,18 +22,18 @@ std::int64_t queries_of(const CudaAttentionWarpsChoice& choice) {
 }
 
 /// As the kernel lays it out.
-std::int64_t shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionWarpsChoice& choice) {
+std::int64_t warps_shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionWarpsChoice& choice) {
   const std::int64_t key_pitch = 2 * round_up(problem.depth, width_unit) + 16;
   const std::int64_t value_pitch = 2 * round_up(problem.value_depth, width_unit) + 16;
   const std::int64_t stages = std::int64_t{2} * choice.block * (key_pitch + value_pitch);
   return queries_of(choice) * key_pitch + std::max(stages, queries_of(choice) * value_pitch);
 }
 
-int registers_of(const CudaAttentionProblem& problem, const CudaAttentionWarpsChoice& choice) {
+int registers_of_rows(const CudaAttentionProblem& problem, const CudaAttentionWarpsChoice& choice) {
   const auto depth = static_cast<int>(round_up(problem.depth, width_unit));
   const auto value_depth = static_cast<int>(round_up(problem.value_depth, width_unit));
   const int queries = choice.keeps_queries ? depth / 4 : 4;
-  return choice.sixteens * (choice.block / 2 + value_depth / 2 + queries) + registers_beside;
+  return choice.sixteens * (choice.block / 2 + value_depth / 2 + queries) + registers_beside_rows;
 }
 
 /// Keys that are multiplied for nothing, and the traffic of shared memory where a warp has few queries.
@@ -67,8 +66,8 @@ std::string refuse_attention_warps(const CudaAttentionProblem& problem,
     return "a block has multiples of 16 keys and of 64 queries";
   const int most =
       std::min(most_registers, registers_of_multiprocessor / (32 * choice.warps * choice.resident));
-  if (registers_of(problem, choice) > most) return "its scores and results do not fit into registers";
-  const std::int64_t bytes = (shared_bytes(problem, choice) + 1024) * choice.resident;
+  if (registers_of_rows(problem, choice) > most) return "its scores and results do not fit into registers";
+  const std::int64_t bytes = (warps_shared_bytes(problem, choice) + 1024) * choice.resident;
   return bytes > card.shared_bytes + 1024 ? "it does not fit into shared memory" : "";
 }
 
@@ -95,7 +94,7 @@ CudaTemplate make_attention_warps(const CudaAttentionProblem& problem,
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(problem.queries, queries) * problem.heads * problem.batch);
   launch.shape.block[0] = static_cast<unsigned>(32 * choice.warps);
-  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  launch.shape.shared_bytes = static_cast<unsigned>(warps_shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.mask ? problem.mask->argument : -1, problem.q.argument, problem.k.argument,
                      problem.v.argument, problem.out.argument};

@@ -7,6 +7,7 @@
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
@@ -15,17 +16,16 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t least_rows = 2;
-constexpr std::int64_t most_rows = 1LL << 30;  // rows are numbered by int
-constexpr std::int64_t most_blocks = (1LL << 31) - 1;
+constexpr std::int64_t most_column_rows = 1LL << 30;  // rows are numbered by int
 const std::vector<std::size_t> dense_order = {};
 constexpr std::int64_t l2_bytes = 50 << 20;  // what is larger is not there when it is read again
 
-struct Fold {
+struct ColumnFold {
   Op op;
   const char* text;
   const char* identity;
 };
-constexpr Fold folds[] = {
+constexpr ColumnFold column_folds[] = {
     {Op::reduce_sum, "a + b", "0.f"},
     {Op::reduce_prod, "a * b", "1.f"},
     {Op::reduce_max, "nan_max(a, b)", "__int_as_float(0xff800000)"},
@@ -82,7 +82,7 @@ std::string read_extents(const TensorType& type, const Dims& axes, bool is_open,
   if (problem.rows < least_rows) return "the columns are short";
   if (!is_open && leaves_blocks_idle(problem, type.dtype))
     return "its many batches have few elements: a thread each folds them";
-  if (problem.rows > most_rows || problem.columns > most_rows) return "the extents are large";
+  if (problem.rows > most_column_rows || problem.columns > most_column_rows) return "the extents are large";
   return "";
 }
 
@@ -93,7 +93,7 @@ bool has_one_pixel(const TensorType& type) {
 }
 
 /// An output, or what a change of layout that moves nothing makes it of.
-ValueId computed_output(const Graph& body, ValueId output) {
+ValueId output_before_layout(const Graph& body, ValueId output) {
   const NodeId producer = body.value(output).producer;
   if (body.node(producer).op != Op::to_layout || !has_one_pixel(body.type(output))) return output;
   const ValueId source = body.node(producer).inputs[0];
@@ -142,7 +142,7 @@ std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& 
   CudaColumnFold fold;
   fold.out = body.type(result).dtype;
   if (!is_float_storage(fold.out)) return "its result is no float";
-  const ValueId output = computed_output(body, result);
+  const ValueId output = output_before_layout(body, result);
   if (body.type(output).dims() != body.type(node.outputs.at(0)).dims())
     return "its epilogue changes the shape";
   CudaGroups groups, after;
@@ -178,9 +178,9 @@ Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
   if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
-  const auto* fold =
-      std::find_if(std::begin(folds), std::end(folds), [&](const Fold& f) { return f.op == node.op; });
-  if (fold == std::end(folds)) return {{}, "it folds by another operation"};
+  const auto* fold = std::find_if(std::begin(column_folds), std::end(column_folds),
+                                  [&](const ColumnFold& f) { return f.op == node.op; });
+  if (fold == std::end(column_folds)) return {{}, "it folds by another operation"};
   if (body.outputs.size() > most_folds) return {{}, "it has many outputs"};
   if (node.attributes.integers("axes").empty()) return {{}, "it folds nothing"};
   CudaColumnsProblem problem;
@@ -189,7 +189,8 @@ Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
   problem.first_out_argument = static_cast<int>(body.inputs.size());
   for (const ValueId output : body.outputs)
     if (std::string refusal = read_fold(kernel, output, problem); !refusal.empty()) return {problem, refusal};
-  if (problem.batch * strips_of(problem, 1) * 8 > most_blocks) return {problem, "the grid would be large"};
+  if (problem.batch * strips_of(problem, 1) * 8 > most_blocks_of_grid)
+    return {problem, "the grid would be large"};
   return {problem, ""};
 }
 
@@ -202,7 +203,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
   constexpr std::size_t most_choices = 40;
   std::vector<Rated<CudaColumnsChoice>> rated;
   const std::int64_t vector = vector_of(problem);
-  const auto folds = static_cast<std::int64_t>(problem.folds.size());
+  const auto column_folds = static_cast<std::int64_t>(problem.folds.size());
   const bool is_large = problem.batch * problem.rows * problem.columns * 16 / vector > l2_bytes;
   for (const int lanes : {8, 16, 32}) {
     for (const int deep : {8, 16, 32, 64}) {
@@ -211,7 +212,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           const int threads = lanes * deep;
           // What is under way fills half of the registers.
           const bool fits =
-              threads * unroll <= 8192 && std::int64_t{threads} * unroll * vector * folds <= 32768;
+              threads * unroll <= 8192 && std::int64_t{threads} * unroll * vector * column_folds <= 32768;
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               std::int64_t{lanes} * vector % cluster != 0)
             continue;

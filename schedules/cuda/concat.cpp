@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_elements = (1LL << 31) - 1;
+constexpr std::int64_t most_joined_elements = (1LL << 31) - 1;
 
 /// Rows are the dims ahead of `axis` in memory, columns the axis and those behind it.
 std::string read_groups(const TensorType& type, std::int64_t axis, CudaGroups& groups) {
@@ -126,7 +126,7 @@ std::string place_text(const CudaConcatProblem& problem) {
   return text + "}\n";
 }
 
-std::string finish_text(const CudaConcatProblem& problem, int vector) {
+std::string concat_finish(const CudaConcatProblem& problem, int vector) {
   std::string loads;
   for (const CudaOperand& operand : problem.epilogue_operands) loads += load_text(operand, vector, "false");
   return fmt::format(
@@ -191,7 +191,7 @@ Reading<CudaConcatProblem> read_cuda_concat(const Kernel& kernel) {
                         problem.epilogue, problem.epilogue_operands);
   problem.unit = open_unit(kernel, groups);
   if (refusal.empty() && problem.unit > 0) refusal = refuse_apart(problem);
-  if (refusal.empty() && type.element_count() > most_elements) refusal = "it is large";
+  if (refusal.empty() && type.element_count() > most_joined_elements) refusal = "it is large";
   return {problem, refusal};
 }
 
@@ -228,7 +228,7 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
       "typedef {} Element;\ntypedef {} Out;\n",
       vector, choice.items, choice.threads, dtype_name(problem.element), dtype_name(problem.out));
   result.source.text += arguments_text(operands, extents) + problem.epilogue.function + place_text(problem) +
-                        finish_text(problem, vector) + std::string(embedded::cuda_concat);
+                        concat_finish(problem, vector) + std::string(embedded::cuda_concat);
   const std::int64_t vectors = problem.rows * problem.columns / vector;
   launch.shape.grid[0] =
       static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.items} * choice.threads));

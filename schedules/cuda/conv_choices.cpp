@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t most_tiles = 9;  // then clusters of the first few
 constexpr std::size_t with_clusters = 2;
 
-struct Shape {
+struct ConvShape {
   int channels;
   bool ping_pong;
   int split;
 };
-constexpr Shape shapes[] = {{64, true, 1},   {128, true, 1},  {128, false, 1},
-                            {256, false, 1}, {128, false, 2}, {128, false, 4}};
+constexpr ConvShape shapes[] = {{64, true, 1},   {128, true, 1},  {128, false, 1},
+                                {256, false, 1}, {128, false, 2}, {128, false, 4}};
 
 std::int64_t depth_steps(const CudaMatmulProblem& problem) {
   const std::int64_t channels = 128 / static_cast<std::int64_t>(dtype_size(problem.element));
@@ -55,7 +55,7 @@ double clocks_of_row(int alignment) {
 /// Clocks of a multiprocessor for all waves of tiles. The numbers were fitted to 250 kernels of ResNet-50 on
 /// an H200: the first choice is within 2 % of the best, all kernels taken together. Those of rows that begin elsewhere than at
 /// multiples of 128 bytes are of 260 convolutions of 16 to 640 channels (benchmarks/cuda_forms.cpp).
-double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
+double estimate_conv(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   constexpr double store_bytes = 11;  // per clock, to memory
   constexpr double start = 3200;      // launch, first loads, last stores
   constexpr double turn = 1200;       // from the last product of a tile to its stores
@@ -102,9 +102,9 @@ void add_pixels_first(std::vector<CudaMatmulChoice>& choices, std::int64_t chann
   }
 }
 
-std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem) {
+std::vector<CudaMatmulChoice> all_conv_choices(const CudaMatmulProblem& problem) {
   std::vector<CudaMatmulChoice> choices;
-  for (const Shape& shape : shapes) {
+  for (const ConvShape& shape : shapes) {
     if (shape.channels > 64 && shape.channels >= 2 * problem.n) continue;
     for (int pixels = 32; pixels <= 256; pixels += 8) {
       if (!is_well_cut(pixels / shape.split)) continue;
@@ -138,17 +138,17 @@ std::vector<CudaMatmulChoice> varied(const std::vector<CudaMatmulChoice>& sorted
 }  // namespace
 
 double cuda_conv_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
-  return estimate(problem, choice, card);
+  return estimate_conv(problem, choice, card);
 }
 
 std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem, const Card& card) {
   const auto refuses = [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();
   };
-  std::vector<CudaMatmulChoice> choices = all_choices(problem);
+  std::vector<CudaMatmulChoice> choices = all_conv_choices(problem);
   std::erase_if(choices, refuses);
   std::stable_sort(choices.begin(), choices.end(), [&](const CudaMatmulChoice& a, const CudaMatmulChoice& b) {
-    return estimate(problem, a, card) < estimate(problem, b, card);
+    return estimate_conv(problem, a, card) < estimate_conv(problem, b, card);
   });
   choices = varied(choices);
   const std::size_t count = std::min(with_clusters, choices.size());

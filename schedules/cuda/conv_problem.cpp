@@ -15,7 +15,7 @@ using Windows = CudaMatmulProblem::Windows;
 
 constexpr std::int64_t stage_bytes = 128;  // of channels that one load of the template takes
 
-void read_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
+void read_conv_operands(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   const ImageSource images = image_source(body, node.inputs[0]);
@@ -102,7 +102,7 @@ void add_bias(const Graph& body, int input, std::int64_t batch_pitch, PointwiseT
   text.operands.insert(text.operands.begin(), bias);
 }
 
-std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
+std::string read_conv_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
   const Node& node = body.node(kernel.anchor);
   const ValueId bias = node.inputs.size() > 2 ? node.inputs[2] : no_value;
@@ -293,7 +293,7 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
   const Node& node = body.node(kernel.anchor);
   const std::int64_t groups = node.attributes.integer("groups");
   CudaMatmulProblem problem;
-  read_operands(kernel, problem);
+  read_conv_operands(kernel, problem);
   Windows windows = windows_of(kernel);
   stand_frames_up(windows);
   problem.out_argument = static_cast<int>(body.inputs.size());
@@ -315,7 +315,7 @@ Reading<CudaMatmulProblem> read_cuda_conv(const Kernel& kernel) {
     problem.has_open_images = has_open_images(kernel);
   }
   problem.is_open = kernel.open != nullptr;
-  if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
+  if (std::string refusal = read_conv_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
   return {problem, ""};
 }
 

@@ -47,7 +47,7 @@ bool meets_pixels_once(const Windows& w) {
   return w.taps() == 1 && w.stride_x == 1 && w.stride_y == 1 && w.pad_x == 0 && w.pad_y == 0;
 }
 
-std::string read_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
+std::string read_gradient_epilogue(const Kernel& kernel, CudaMatmulProblem& problem) {
   const Graph& body = kernel.body;
   try {
     problem.epilogue = print_pointwise(body, body.node(kernel.anchor).outputs[0], body.outputs[0], "epilogue",
@@ -62,11 +62,11 @@ struct Tile {
   int x, y;
   bool ping_pong;
 };
-constexpr Tile tiles[] = {{128, 128, false}, {128, 64, false}, {128, 192, false}, {128, 256, false},
-                          {256, 128, false}, {64, 64, true},   {64, 128, true},   {128, 128, true}};
+constexpr Tile gradient_tiles[] = {{128, 128, false}, {128, 64, false}, {128, 192, false}, {128, 256, false},
+                                   {256, 128, false}, {64, 64, true},   {64, 128, true},   {128, 128, true}};
 
 /// Clocks of a multiprocessor, of waves of tiles.
-double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
+double estimate_gradient(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   constexpr double load_bytes = 64;  // per clock, from the L2 cache
   constexpr double turn = 2500;      // from the last product of a tile to the first of the next
   constexpr double meeting = 1500;   // of each other block of a split
@@ -113,7 +113,7 @@ Reading<CudaMatmulProblem> read_cuda_filter_gradient(const Kernel& kernel) {
     problem.windows = windows;
     problem.has_open_images = has_open_images(kernel);
   }
-  if (std::string refusal = read_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
+  if (std::string refusal = read_gradient_epilogue(kernel, problem); !refusal.empty()) return {{}, refusal};
   return {problem, ""};
 }
 
@@ -121,7 +121,7 @@ std::vector<CudaMatmulChoice> cuda_filter_gradient_choices(const CudaMatmulProbl
                                                            const Card& card) {
   constexpr std::size_t most_choices = 12;
   std::vector<CudaMatmulChoice> choices;
-  for (const Tile& tile : tiles) {
+  for (const Tile& tile : gradient_tiles) {
     for (const bool swapped : {false, true}) {
       for (const int split : {1, 2, 4, 8}) {
         CudaMatmulChoice choice;
@@ -135,7 +135,7 @@ std::vector<CudaMatmulChoice> cuda_filter_gradient_choices(const CudaMatmulProbl
     }
   }
   std::stable_sort(choices.begin(), choices.end(), [&](const CudaMatmulChoice& a, const CudaMatmulChoice& b) {
-    return estimate(problem, a, card) < estimate(problem, b, card);
+    return estimate_gradient(problem, a, card) < estimate_gradient(problem, b, card);
   });
   if (choices.size() > most_choices) choices.resize(most_choices);
   return choices;

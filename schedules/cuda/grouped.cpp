@@ -76,7 +76,7 @@ double tile_cost(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, 
   return std::max(bytes / bytes_per_clock, products / products_per_clock) + start;
 }
 
-double rate(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const Card& card) {
+double rate_of_groups(const CudaGroupedProblem& problem, const CudaGroupedChoice& c, const Card& card) {
   const Block block(problem, c);
   const std::int64_t beside = block.beside(card);
   const std::int64_t turns = ceil_div(block.tiles, std::int64_t{c.parts}) *
@@ -99,7 +99,7 @@ void add_parts(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Car
   const std::int64_t parts = std::clamp<std::int64_t>(most / block.strips, 1, block.tiles);
   // As many as take equally many turns.
   c.parts = static_cast<int>(ceil_div(block.tiles, ceil_div(block.tiles, parts)));
-  rated.emplace_back(rate(problem, c, card), c);
+  rated.emplace_back(rate_of_groups(problem, c, card), c);
 }
 
 /// Tiles worth trying, as choices of nothing else.

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
@@ -14,10 +15,8 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
-constexpr std::int64_t most_blocks_of_grid = (1LL << 31) - 1;
-constexpr std::int64_t most_bytes = 46 << 10;  // of shared memory that needs no leave
-constexpr int most_held = 12, most_cluster = 8;
+constexpr std::int64_t most_norm_extent = 1LL << 30;  // numbered by int
+constexpr int most_held_vectors = 12, most_cluster = 8;
 
 /// Channels that a thread takes together: 16 bytes of what is normed, or a divisor of the channels.
 std::int64_t vector_of(const CudaImageNormProblem& problem) {
@@ -151,7 +150,7 @@ Reading<CudaImageNormProblem> read_cuda_image_norm(const Kernel& kernel) {
   if (body.type(node.inputs[0]).element_count() == 0) return {problem, "it is empty"};
   std::string refusal = read_norm(kernel, problem);
   if (!refusal.empty()) return {problem, refusal};
-  if (problem.pixels > most_extent || problem.channels > most_extent)
+  if (problem.pixels > most_norm_extent || problem.channels > most_norm_extent)
     return {problem, "the extents are large"};
   if (problem.images * strips_of(problem, 1) * most_cluster > most_blocks_of_grid)
     return {problem, "the grid would be large"};
@@ -180,13 +179,14 @@ std::vector<CudaImageNormChoice> cuda_image_norm_choices(const CudaImageNormProb
     for (const int deep : {1, 2, 4, 8, 16, 32, 64, 128}) {
       const std::int64_t threads = lanes * deep;
       if (threads < least_threads || threads > most_threads || threads % warp != 0 ||
-          bytes_of(problem, lanes, deep) > most_bytes)
+          bytes_of(problem, lanes, deep) > shared_without_leave)
         continue;
       for (const int cluster : {1, 2, 4, 8}) {
         if (cluster > most_blocks ||
             std::int64_t{cluster} * deep >= 2 * std::max<std::int64_t>(deep, problem.pixels))
           continue;
-        const std::int64_t held = std::min<std::int64_t>(most_held, ceil_div(problem.pixels, cluster * deep));
+        const std::int64_t held =
+            std::min<std::int64_t>(most_held_vectors, ceil_div(problem.pixels, cluster * deep));
         const CudaImageNormChoice choice{static_cast<int>(lanes), deep, static_cast<int>(held), cluster};
         rated.emplace_back(penalty_of(problem, choice), choice);
       }

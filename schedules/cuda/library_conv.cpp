@@ -8,7 +8,7 @@ namespace sylvite {
 namespace {
 
 /// The epilogue from its end: ReLU, then the sum with a residual. The bias is the convolution's own.
-std::string read_epilogue(const Kernel& kernel, LibraryConvProblem& problem) {
+std::string read_library_epilogue(const Kernel& kernel, LibraryConvProblem& problem) {
   const Graph& body = kernel.body;
   const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
   const auto maker = [&](ValueId id) -> const Node& { return body.node(body.value(id).producer); };
@@ -57,7 +57,7 @@ Reading<LibraryConvProblem> read_library_conv(const Kernel& kernel) {
     if (problem.bias_argument < 0 || body.type(node.inputs[2]).dims() != Dims{problem.out[1]})
       return {{}, "its bias is computed in the kernel or one number"};
   }
-  std::string refusal = read_epilogue(kernel, problem);
+  std::string refusal = read_library_epilogue(kernel, problem);
   return {problem, refusal};
 }
 

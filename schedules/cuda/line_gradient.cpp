@@ -11,10 +11,10 @@ namespace sylvite {
 namespace {
 
 constexpr int all_warps = 8;
-constexpr std::int64_t most_held = 64;           // sums of a thread, so that two blocks have registers
-constexpr std::int64_t most_shared = 112 << 10;  // bytes of a block, of two
-constexpr std::int64_t most_pixels = 1LL << 31;  // that are counted
-constexpr std::int64_t unit = 8;                 // elements that are read together
+constexpr std::int64_t most_held_sums = 64;          // sums of a thread, so that two blocks have registers
+constexpr std::int64_t most_line_bytes = 112 << 10;  // bytes of a block, of two
+constexpr std::int64_t most_pixels = 1LL << 31;      // that are counted
+constexpr std::int64_t unit = 8;                     // elements that are read together
 
 std::int64_t eights(const CudaMatmulProblem& problem) {
   return problem.windows->taps_y * problem.n / unit;
@@ -24,7 +24,7 @@ std::int64_t own_eights(const CudaMatmulProblem& problem, const CudaLineGradient
   return ceil_div(eights(problem), std::int64_t{choice.sides});
 }
 
-std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaLineGradientChoice& choice) {
+std::int64_t line_shared_bytes(const CudaMatmulProblem& problem, const CudaLineGradientChoice& choice) {
   const std::int64_t pixel = 2 * choice.rows + 16 + 16 * (eights(problem) | 1);
   const std::int64_t meeting =
       choice.sides == all_warps ? 0 : choice.sides * choice.rows / 16 * own_eights(problem, choice) * 512;
@@ -33,8 +33,8 @@ std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaLineGradie
 }
 
 bool fits(const CudaMatmulProblem& problem, const CudaLineGradientChoice& choice) {
-  return choice.rows / 16 * own_eights(problem, choice) * 4 <= most_held &&
-         shared_bytes(problem, choice) <= most_shared;
+  return choice.rows / 16 * own_eights(problem, choice) * 4 <= most_held_sums &&
+         line_shared_bytes(problem, choice) <= most_line_bytes;
 }
 
 std::vector<CudaExtent> extents_of(const CudaMatmulProblem& problem) {
@@ -116,7 +116,7 @@ CudaTemplate make_cuda_line_gradient(const CudaMatmulProblem& problem, const Cud
   const std::int64_t parts = problem.batch / w.taps_y;
   launch.shape.grid[0] = static_cast<unsigned>(parts * ceil_div(problem.m, std::int64_t{choice.rows}));
   launch.shape.block[0] = 32 * all_warps;
-  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
+  launch.shape.shared_bytes = static_cast<unsigned>(line_shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
   launch.numbers = extent_numbers(extents);

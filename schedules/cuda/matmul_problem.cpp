@@ -24,7 +24,7 @@ std::int64_t count(const Dims& dims) {
 }
 
 /// The stride over the batches of an operand as one, or nothing when they are not one step; 0 for one batch.
-std::optional<std::int64_t> batch_stride(const StridedView& view) {
+std::optional<std::int64_t> stride_of_batches(const StridedView& view) {
   std::int64_t stride = 0, extent = 1;
   for (std::size_t i = view.dims.size() - 2; i-- > 0;) {
     if (view.dims[i] == 1) continue;
@@ -71,7 +71,7 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   if (!view) return fmt::format("operand '{}' is computed, or lies otherwise than in rows", name);
   if (count(leading(view->dims)) != 1 && leading(view->dims) != batches)
     return fmt::format("operand '{}' is broadcast over some batches", name);
-  const std::optional<std::int64_t> batch = batch_stride(*view);
+  const std::optional<std::int64_t> batch = stride_of_batches(*view);
   if (!batch) return fmt::format("batches of operand '{}' lie apart", name);
   if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
     return fmt::format("operand '{}' {}", name, refusal);

@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_rows = 1LL << 31;  // blocks of a grid
+constexpr std::int64_t most_norm_rows = 1LL << 31;  // blocks of a grid
 
 struct Normalization {
   Op op;
@@ -109,7 +109,7 @@ bool shares_warps_well(const CudaNormProblem& problem, int threads) {
          problem.rows * threads >= least_threads_in_all;
 }
 
-int least_threads(const CudaNormProblem& problem) {
+int least_norm_threads(const CudaNormProblem& problem) {
   int threads = 4;
   while (threads < 32 && !shares_warps_well(problem, threads)) threads *= 2;
   return threads;
@@ -154,7 +154,7 @@ Reading<CudaNormProblem> read_cuda_norm(const Kernel& kernel) {
   problem.outside = row->outside;
   problem.columns = type.dims().back();
   problem.rows = type.element_count() / problem.columns;
-  if (problem.rows >= most_rows) return {{}, "there are too many rows for a grid"};
+  if (problem.rows >= most_norm_rows) return {{}, "there are too many rows for a grid"};
   problem.out = body.type(body.outputs[0]).dtype;
   problem.out_argument = static_cast<int>(body.inputs.size());
   problem.scale.of.input = problem.shift.of.input = -1;
@@ -219,7 +219,7 @@ std::vector<CudaNormChoice> choices_of(const HeldRows& held_rows) {
 std::vector<CudaNormChoice> cuda_norm_choices(const CudaNormProblem& problem) {
   const HeldRows rows{.columns = held_columns(problem),
                       .vector = vector_of(problem),
-                      .least_threads = least_threads(problem),
+                      .least_threads = least_norm_threads(problem),
                       .most_rows = 64,
                       .well_held = problem.function == no_normalization.function ? 16 : 32,
                       .most_held = 64};
@@ -238,7 +238,7 @@ std::string CudaNormChoice::to_string() const {
 namespace {
 
 /// Columns that a row may have.
-std::int64_t most_columns(const CudaNormProblem& problem, const CudaNormChoice& choice) {
+std::int64_t most_norm_columns(const CudaNormProblem& problem, const CudaNormChoice& choice) {
   return problem.has_open_columns ? std::int64_t{choice.items} * choice.threads * vector_of(problem)
                                   : problem.columns;
 }
@@ -246,7 +246,7 @@ std::int64_t most_columns(const CudaNormProblem& problem, const CudaNormChoice& 
 /// All of a row's work for threads that take `vector` columns together.
 std::string rows_text(const CudaNormProblem& problem, const CudaNormChoice& choice, int vector) {
   std::string text =
-      held_text(most_columns(problem, choice), choice.threads, vector, problem.has_open_columns);
+      held_text(most_norm_columns(problem, choice), choice.threads, vector, problem.has_open_columns);
   text += functions_text(problem, vector);
   text += embedded::cuda_rows;
   text += embedded::cuda_norm;
@@ -276,7 +276,7 @@ std::string kernel_text(const CudaNormProblem& problem, const CudaNormChoice& ch
 }  // namespace
 
 CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
-  if (const std::int64_t most = most_columns(problem, choice); most < problem.columns)
+  if (const std::int64_t most = most_norm_columns(problem, choice); most < problem.columns)
     throw UnsupportedError("rows of {} columns are longer than the {} that threads hold", problem.columns,
                            most);
   CudaTemplate result;

@@ -10,7 +10,7 @@
 namespace sylvite {
 namespace {
 
-std::string refuse(const Kernel& kernel) {
+std::string refuse_pooling(const Kernel& kernel) {
   const Graph& body = kernel.body;
   if (body.nodes().size() != 1 || body.nodes()[0].op != Op::max_pool_gradient)
     return "it is more than the gradient of a max pooling";
@@ -26,7 +26,7 @@ std::string refuse(const Kernel& kernel) {
 }  // namespace
 
 Reading<CudaPoolGradientProblem> read_cuda_pool_gradient(const Kernel& kernel) {
-  if (std::string refusal = refuse(kernel); !refusal.empty()) return {{}, refusal};
+  if (std::string refusal = refuse_pooling(kernel); !refusal.empty()) return {{}, refusal};
   const Graph& body = kernel.body;
   const Node& node = body.nodes()[0];
   CudaPoolGradientProblem problem;

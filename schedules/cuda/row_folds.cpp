@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_folds = 4;
 constexpr std::size_t most_outputs = 4;
-constexpr std::int64_t most_rows = (1LL << 31) - 1;
+constexpr std::int64_t most_folded_rows = (1LL << 31) - 1;
 
 /// The body with an input for each sum, which stands for its result.
 struct Parts {
@@ -164,7 +164,7 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   problem.rows = type.element_count() / problem.columns;
   problem.out_argument = static_cast<int>(body.inputs.size());
   if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
-  if (problem.rows > most_rows) return {{}, "there are too many rows for a grid"};
+  if (problem.rows > most_folded_rows) return {{}, "there are too many rows for a grid"};
   const Parts parts = divide(body);
   if (parts.folded.size() > most_folds) return {{}, "it has many sums"};
   CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};

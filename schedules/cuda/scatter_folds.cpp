@@ -45,7 +45,7 @@ std::string integer_identity(const CudaScatterFoldsProblem& problem) {
 }
 
 /// "", or why the columns of updates are not those of the places.
-std::string read_elements(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
+std::string read_scattered_elements(const Graph& body, const Node& node, CudaScatterFoldsProblem& problem) {
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
   const Dims dims = body.type(node.inputs[0]).dims(), counts = body.type(node.inputs[1]).dims();
   for (std::size_t d = 0; d < dims.size(); ++d)
@@ -162,7 +162,7 @@ Reading<CudaScatterFoldsProblem> read_cuda_scatter_folds(const Kernel& kernel) {
   if (problem.x < 0 || problem.indices < 0 || problem.updates_argument < 0)
     return {problem, "an operand is computed"};
   if (node.op == Op::scatter_elements)
-    refusal = read_elements(body, node, problem);
+    refusal = read_scattered_elements(body, node, problem);
   else
     read_tuples(body, node, problem);
   return {problem, refusal};

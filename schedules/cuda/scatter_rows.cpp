@@ -12,7 +12,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_rows = 1LL << 30;  // numbered by int
+constexpr std::int64_t most_scattered_rows = 1LL << 30;  // numbered by int
 constexpr int lanes = 32, threads = 256;
 
 /// Columns of a lane, so that what it loads is no more than 16 bytes.
@@ -61,7 +61,7 @@ Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel) {
   problem.table = x.dims()[0];
   problem.columns = product(x.dims(), 1, x.dims().size());
   problem.count = indices.element_count();
-  if (std::max({problem.table, problem.columns, problem.count}) > most_rows)
+  if (std::max({problem.table, problem.columns, problem.count}) > most_scattered_rows)
     return {problem, "the extents are large"};
   return {problem, ""};
 }

@@ -6,15 +6,15 @@
 #include "base/rounding.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/run_extents.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/rated.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 constexpr std::int64_t most_columns = 1LL << 30;  // numbered by int
-constexpr int least_threads = 128;
+constexpr int least_softmax_threads = 128;
 constexpr int least_lanes = 8;  // vectors side by side in a block
 
 std::int64_t vectors_of(const CudaSoftmaxColumnsProblem& problem, std::int64_t vector) {
@@ -100,7 +100,7 @@ Reading<CudaSoftmaxColumnsProblem> read_cuda_softmax_columns(const Kernel& kerne
   if (!is_float_storage(problem.out)) return {problem, "its result is no float"};
   if (body.type(node.inputs[0]).element_count() == 0) return {problem, "it is empty"};
   if (std::string refusal = read_columns(kernel, problem); !refusal.empty()) return {problem, refusal};
-  if (problem.columns > most_columns || vectors_of(problem, 1) / least_lanes > most_blocks)
+  if (problem.columns > most_columns || vectors_of(problem, 1) / least_lanes > most_blocks_of_grid)
     return {problem, "there are too many columns"};
   if (cuda_softmax_columns_choices(problem).empty())
     return {problem, "the rows of a column do not fit into a block's registers"};
@@ -126,7 +126,7 @@ std::vector<CudaSoftmaxColumnsChoice> cuda_softmax_columns_choices(const CudaSof
       const auto threads = static_cast<double>(vectors_of(problem, vector) * parts);
       for (const int block : {128, 256, 512}) {
         const int lanes = block / parts;
-        const bool is_wide = block > 2 * least_threads;  // whose threads have half as many registers
+        const bool is_wide = block > 2 * least_softmax_threads;  // whose threads have half as many registers
         if (lanes < least_lanes || (is_wide && (parts == 1 || 2 * held > most_held))) continue;
         const double bytes =
             std::min<double>(warp, lanes) * vector * static_cast<double>(dtype_size(problem.out));
@@ -134,7 +134,7 @@ std::vector<CudaSoftmaxColumnsChoice> cuda_softmax_columns_choices(const CudaSof
                                std::max(0., std::log2(wanted_threads / threads)) +
                                static_cast<double>(held) / most_held + meeting * std::log2(parts);
         for (const bool streams : {false, true})
-          rated.emplace_back(penalty + 0.02 * (block / least_threads - 1) + (streams ? 0.01 : 0),
+          rated.emplace_back(penalty + 0.02 * (block / least_softmax_threads - 1) + (streams ? 0.01 : 0),
                              CudaSoftmaxColumnsChoice{vector, parts, block, streams});
       }
     }

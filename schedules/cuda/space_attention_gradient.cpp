@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaAttentionGradientChoice& choice) {
+Form form_of_attention_gradient(const CudaAttentionGradientChoice& choice) {
   return {cuda_attention_gradient_form,
           {{"hopper", choice.hopper},
            {"warps", choice.warps},
@@ -16,18 +16,19 @@ Form form_of(const CudaAttentionGradientChoice& choice) {
            {"resident", choice.resident}}};
 }
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_attention_gradient(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaAttentionGradientProblem> reading = read_cuda_attention_gradient(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   return bind_choices(
       *machine.gpu, cuda_attention_gradient_choices(reading.problem, refuse_hopper_template(machine).empty()),
-      form_of);
+      form_of_attention_gradient);
 }
 
 }  // namespace
 
-const Space cuda_attention_gradient_space = {cuda_attention_gradient_form, bind, {}, Space::Open::extents};
+const Space cuda_attention_gradient_space = {
+    cuda_attention_gradient_form, bind_attention_gradient, {}, Space::Open::extents};
 
 CudaTemplate cuda_attention_gradient_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

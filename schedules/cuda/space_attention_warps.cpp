@@ -9,7 +9,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaAttentionWarpsChoice& choice) {
+Form form_of_attention_warps(const CudaAttentionWarpsChoice& choice) {
   return {cuda_warps_attention_form,
           {{"warps", choice.warps},
            {"sixteens", choice.sixteens},
@@ -19,22 +19,24 @@ Form form_of(const CudaAttentionWarpsChoice& choice) {
 }
 
 /// Hopper's own kernel is the faster one but for small problems.
-constexpr std::size_t most_beside_hopper = 2;
+constexpr std::size_t most_attention_beside_hopper = 2;
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_attention_warps(const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaAttentionProblem> reading = read_cuda_attention(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
   if (reading.problem.element == DType::f32) return {"f32 has a kernel of its own"};
   std::vector<CudaAttentionWarpsChoice> choices = attention_warps_choices(reading.problem, *machine.gpu);
   if (choices.empty()) return {"no block fits"};
-  if (refuse_hopper_template(machine).empty()) choices.resize(std::min(most_beside_hopper, choices.size()));
-  return bind_choices(*machine.gpu, std::move(choices), form_of);
+  if (refuse_hopper_template(machine).empty())
+    choices.resize(std::min(most_attention_beside_hopper, choices.size()));
+  return bind_choices(*machine.gpu, std::move(choices), form_of_attention_warps);
 }
 
 }  // namespace
 
-const Space cuda_warps_attention_space = {cuda_warps_attention_form, bind, {}, Space::Open::extents};
+const Space cuda_warps_attention_space = {
+    cuda_warps_attention_form, bind_attention_warps, {}, Space::Open::extents};
 
 CudaTemplate cuda_warps_attention_template(const Kernel& kernel, const Form& form) {
   const CudaAttentionProblem problem =

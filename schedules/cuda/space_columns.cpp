@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaColumnsChoice& choice) {
+Form form_of_columns(const CudaColumnsChoice& choice) {
   return {cuda_columns_form,
           {{"lanes", choice.lanes},
            {"deep", choice.deep},
@@ -18,10 +18,11 @@ Form form_of(const CudaColumnsChoice& choice) {
 
 }  // namespace
 
-const Space cuda_columns_space = {"cuda_columns",
-                                  bind_cluster_template<read_cuda_columns, cuda_columns_choices, form_of>,
-                                  {},
-                                  Space::Open::all};
+const Space cuda_columns_space = {
+    "cuda_columns",
+    bind_cluster_template<read_cuda_columns, cuda_columns_choices, form_of_columns>,
+    {},
+    Space::Open::all};
 
 CudaTemplate cuda_columns_template(const Kernel& kernel, const Form& form) {
   const CudaColumnsProblem problem = require_problem(read_cuda_columns(kernel), cuda_columns_form);

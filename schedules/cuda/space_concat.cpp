@@ -7,14 +7,16 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaConcatChoice& choice) {
+Form form_of_concat(const CudaConcatChoice& choice) {
   return {cuda_concat_form, {{"items", choice.items}, {"threads", choice.threads}}};
 }
 
 }  // namespace
 
-const Space cuda_concat_space = {
-    "cuda_concat", bind_template<read_cuda_concat, cuda_concat_choices, form_of>, {}, Space::Open::extents};
+const Space cuda_concat_space = {"cuda_concat",
+                                 bind_template<read_cuda_concat, cuda_concat_choices, form_of_concat>,
+                                 {},
+                                 Space::Open::extents};
 
 CudaTemplate cuda_concat_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

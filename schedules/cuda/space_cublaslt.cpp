@@ -11,7 +11,7 @@
 namespace sylvite {
 namespace {
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_cublaslt(const Kernel& kernel, const Machine& machine) {
   if (!machine.gpu || machine.gpu_tools.cublaslt == 0) return {"schedules.cublaslt is off"};
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -23,7 +23,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cublaslt_space = {"cublaslt", bind};
+const Space cublaslt_space = {"cublaslt", bind_cublaslt};
 
 CudaTemplate cublaslt_template(const Kernel& kernel, const Form& form) {
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);

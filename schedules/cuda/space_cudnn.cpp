@@ -11,7 +11,7 @@
 namespace sylvite {
 namespace {
 
-Binding bind(const Kernel& kernel, const Machine& machine) {
+Binding bind_cudnn(const Kernel& kernel, const Machine& machine) {
   if (!machine.gpu || machine.gpu_tools.cudnn == 0) return {"schedules.cudnn is off"};
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -21,7 +21,7 @@ Binding bind(const Kernel& kernel, const Machine& machine) {
 
 }  // namespace
 
-const Space cudnn_space = {"cudnn", bind};
+const Space cudnn_space = {"cudnn", bind_cudnn};
 
 CudaTemplate cudnn_template(const Kernel& kernel, const Form& form) {
   const Reading<LibraryConvProblem> reading = read_library_conv(kernel);

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaImageNormChoice& choice) {
+Form form_of_image_norm(const CudaImageNormChoice& choice) {
   return {
       cuda_image_norm_form,
       {{"lanes", choice.lanes}, {"deep", choice.deep}, {"held", choice.held}, {"cluster", choice.cluster}}};
@@ -17,7 +17,7 @@ Form form_of(const CudaImageNormChoice& choice) {
 
 const Space cuda_image_norm_space = {
     "cuda_image_norm",
-    bind_cluster_template<read_cuda_image_norm, cuda_image_norm_choices, form_of>,
+    bind_cluster_template<read_cuda_image_norm, cuda_image_norm_choices, form_of_image_norm>,
     {},
     Space::Open::all};
 

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaLineGradientChoice& choice) {
+Form form_of_line_gradient(const CudaLineGradientChoice& choice) {
   return {cuda_line_gradient_form,
           {{"rows", choice.rows},
            {"sides", choice.sides},
@@ -19,7 +19,7 @@ Form form_of(const CudaLineGradientChoice& choice) {
 
 const Space cuda_line_gradient_space = {
     cuda_line_gradient_form,
-    bind_template<read_cuda_line_gradient, cuda_line_gradient_choices, form_of>,
+    bind_template<read_cuda_line_gradient, cuda_line_gradient_choices, form_of_line_gradient>,
     {},
     Space::Open::extents};
 

@@ -22,7 +22,7 @@ constexpr Use conv_use = {cuda_conv_form, read_cuda_conv, cuda_conv_choices, cud
 constexpr Use filter_gradient_use = {cuda_filter_gradient_form, read_cuda_filter_gradient,
                                      cuda_filter_gradient_choices};
 
-Form form_of(const char* name, const CudaMatmulChoice& choice, bool exact, const Card& card) {
+Form form_of_matmul(const char* name, const CudaMatmulChoice& choice, bool exact, const Card& card) {
   Form form = {name,
                {{"tile_x", choice.tile_x},
                 {"tile_y", choice.tile_y},
@@ -42,7 +42,7 @@ bool is_exact(const Form& form) {
   return form.parameters.contains(exact_parameter);
 }
 
-CudaMatmulChoice choice_of(const Form& form) {
+CudaMatmulChoice matmul_choice(const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
   CudaMatmulChoice choice;
   choice.tile_x = number("tile_x");
@@ -56,7 +56,7 @@ CudaMatmulChoice choice_of(const Form& form) {
   return choice;
 }
 
-Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
+Binding bind_matmul(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_hopper_template(machine); !refusal.empty()) return {refusal};
   Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -68,21 +68,21 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (choices.empty()) return {"no tile fits"};
   return bind_choices(card, std::move(choices),
                       [card, exact, form = use.form](const CudaMatmulChoice& choice) {
-                        return form_of(form, choice, exact, card);
+                        return form_of_matmul(form, choice, exact, card);
                       });
 }
 
 CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
   CudaMatmulProblem problem = require_problem(use.read(kernel), use.form);
   problem.exact = is_exact(form);
-  return make_cuda_matmul(problem, choice_of(form), card_of(form));
+  return make_cuda_matmul(problem, matmul_choice(form), card_of(form));
 }
 
 std::optional<double> clocks(const Use& use, const Kernel& kernel, const Form& form, const Card& card) {
   Reading<CudaMatmulProblem> reading = use.read(kernel);
   reading.problem.exact = is_exact(form);
   if (!reading.refusal.empty()) return std::nullopt;
-  const CudaMatmulChoice choice = choice_of(form);
+  const CudaMatmulChoice choice = matmul_choice(form);
   if (!refuse_cuda_matmul(reading.problem, choice, card).empty()) return std::nullopt;
   return use.clocks(reading.problem, choice, card);
 }
@@ -91,19 +91,20 @@ std::optional<double> clocks(const Use& use, const Kernel& kernel, const Form& f
 
 const Space cuda_matmul_space = {
     cuda_matmul_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
+    [](const Kernel& kernel, const Machine& machine) { return bind_matmul(matmul_use, kernel, machine); },
     {},
     Space::Open::extents};
 const Space cuda_conv_space = {
     cuda_conv_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
+    [](const Kernel& kernel, const Machine& machine) { return bind_matmul(conv_use, kernel, machine); },
     {},
     Space::Open::extents};
-const Space cuda_filter_gradient_space = {
-    cuda_filter_gradient_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(filter_gradient_use, kernel, machine); },
-    {},
-    Space::Open::extents};
+const Space cuda_filter_gradient_space = {cuda_filter_gradient_form,
+                                          [](const Kernel& kernel, const Machine& machine) {
+                                            return bind_matmul(filter_gradient_use, kernel, machine);
+                                          },
+                                          {},
+                                          Space::Open::extents};
 
 CudaTemplate cuda_matmul_template(const Kernel& kernel, const Form& form) {
   return make(matmul_use, kernel, form);

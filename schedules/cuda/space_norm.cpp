@@ -8,7 +8,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaNormChoice& choice) {
+Form form_of_norm(const CudaNormChoice& choice) {
   Form form = {cuda_norm_form,
                {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
   if (choice.items > 0) form.parameters["items"] = choice.items;
@@ -18,12 +18,12 @@ Form form_of(const CudaNormChoice& choice) {
 Binding bind_rows(const Kernel& kernel, const Machine& machine) {
   if (kernel.kind != KernelClass::normalization && kernel.kind != KernelClass::scan)
     return {"it is no normalisation"};
-  return bind_template<read_cuda_norm, cuda_norm_choices, form_of>(kernel, machine);
+  return bind_template<read_cuda_norm, cuda_norm_choices, form_of_norm>(kernel, machine);
 }
 
 Binding bind_pointwise(const Kernel& kernel, const Machine& machine) {
   if (kernel.kind != KernelClass::pointwise) return {"it is more than pointwise"};
-  return bind_template<read_cuda_norm, cuda_norm_choices, form_of>(kernel, machine);
+  return bind_template<read_cuda_norm, cuda_norm_choices, form_of_norm>(kernel, machine);
 }
 
 }  // namespace

@@ -7,17 +7,18 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaNormChoice& choice) {
+Form form_of_row_folds(const CudaNormChoice& choice) {
   return {cuda_row_folds_form,
           {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
 }
 
 }  // namespace
 
-const Space cuda_row_folds_space = {"cuda_row_folds",
-                                    bind_template<read_cuda_row_folds, cuda_row_folds_choices, form_of>,
-                                    {},
-                                    Space::Open::extents};
+const Space cuda_row_folds_space = {
+    "cuda_row_folds",
+    bind_template<read_cuda_row_folds, cuda_row_folds_choices, form_of_row_folds>,
+    {},
+    Space::Open::extents};
 
 CudaTemplate cuda_row_folds_template(const Kernel& kernel, const Form& form) {
   const CudaRowFoldsProblem problem = require_problem(read_cuda_row_folds(kernel), cuda_row_folds_form);

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaScatterFoldsChoice& choice) {
+Form form_of_scatter_folds(const CudaScatterFoldsChoice& choice) {
   return {cuda_scatter_folds_form,
           {{"own", choice.own},
            {"width", choice.width},
@@ -18,7 +18,8 @@ Form form_of(const CudaScatterFoldsChoice& choice) {
 }  // namespace
 
 const Space cuda_scatter_folds_space = {
-    cuda_scatter_folds_form, bind_template<read_cuda_scatter_folds, cuda_scatter_folds_choices, form_of>};
+    cuda_scatter_folds_form,
+    bind_template<read_cuda_scatter_folds, cuda_scatter_folds_choices, form_of_scatter_folds>};
 
 CudaTemplate cuda_scatter_folds_template(const Kernel& kernel, const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };

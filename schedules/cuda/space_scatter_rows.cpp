@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaScatterRowsChoice& choice) {
+Form form_of_scatter_rows(const CudaScatterRowsChoice& choice) {
   return {cuda_scatter_rows_form, {{"rows", choice.rows}}};
 }
 
@@ -15,7 +15,7 @@ Form form_of(const CudaScatterRowsChoice& choice) {
 
 const Space cuda_scatter_rows_space = {
     cuda_scatter_rows_form,
-    bind_template<read_cuda_scatter_rows, cuda_scatter_rows_choices, form_of>,
+    bind_template<read_cuda_scatter_rows, cuda_scatter_rows_choices, form_of_scatter_rows>,
     {},
     Space::Open::extents};
 

@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaSoftmaxColumnsChoice& choice) {
+Form form_of_softmax_columns(const CudaSoftmaxColumnsChoice& choice) {
   return {cuda_softmax_columns_form,
           {{"vector", choice.vector},
            {"parts", choice.parts},
@@ -19,7 +19,7 @@ Form form_of(const CudaSoftmaxColumnsChoice& choice) {
 
 const Space cuda_softmax_columns_space = {
     "cuda_softmax_columns",
-    bind_template<read_cuda_softmax_columns, cuda_softmax_columns_choices, form_of>,
+    bind_template<read_cuda_softmax_columns, cuda_softmax_columns_choices, form_of_softmax_columns>,
     {},
     Space::Open::batches};
 

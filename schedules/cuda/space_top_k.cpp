@@ -7,13 +7,14 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaTopKChoice& choice) {
+Form form_of_top_k(const CudaTopKChoice& choice) {
   return {cuda_top_k_form, {{"threads", choice.threads}, {"rows", choice.rows}}};
 }
 
 }  // namespace
 
-const Space cuda_top_k_space = {cuda_top_k_form, bind_template<read_cuda_top_k, cuda_top_k_choices, form_of>};
+const Space cuda_top_k_space = {cuda_top_k_form,
+                                bind_template<read_cuda_top_k, cuda_top_k_choices, form_of_top_k>};
 
 CudaTemplate cuda_top_k_template(const Kernel& kernel, const Form& form) {
   const CudaTopKProblem problem = require_problem(read_cuda_top_k(kernel), cuda_top_k_form);

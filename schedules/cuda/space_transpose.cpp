@@ -7,7 +7,7 @@
 namespace sylvite {
 namespace {
 
-Form form_of(const CudaTransposeChoice& choice) {
+Form form_of_transpose(const CudaTransposeChoice& choice) {
   return {cuda_transpose_form,
           {{"down", choice.down},
            {"across", choice.across},
@@ -17,10 +17,11 @@ Form form_of(const CudaTransposeChoice& choice) {
 
 }  // namespace
 
-const Space cuda_transpose_space = {"cuda_transpose",
-                                    bind_template<read_cuda_transpose, cuda_transpose_choices, form_of>,
-                                    {},
-                                    Space::Open::extents};
+const Space cuda_transpose_space = {
+    "cuda_transpose",
+    bind_template<read_cuda_transpose, cuda_transpose_choices, form_of_transpose>,
+    {},
+    Space::Open::extents};
 
 CudaTemplate cuda_transpose_template(const Kernel& kernel, const Form& form) {
   const CudaTransposeProblem problem = require_problem(read_cuda_transpose(kernel), cuda_transpose_form);

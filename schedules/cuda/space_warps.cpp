@@ -11,14 +11,14 @@
 namespace sylvite {
 namespace {
 
-struct Use {
+struct WarpsUse {
   const char* form;
   Reading<CudaMatmulProblem> (*read)(const Kernel&);
 };
-constexpr Use matmul_use = {cuda_warps_matmul_form, read_cuda_matmul};
-constexpr Use conv_use = {cuda_warps_conv_form, read_cuda_conv};
+constexpr WarpsUse warps_matmul_use = {cuda_warps_matmul_form, read_cuda_matmul};
+constexpr WarpsUse warps_conv_use = {cuda_warps_conv_form, read_cuda_conv};
 
-Form form_of(const char* name, const CudaWarpsChoice& choice) {
+Form form_of_warps(const char* name, const CudaWarpsChoice& choice) {
   return {name,
           {{"tile_x", choice.tile_x},
            {"tile_y", choice.tile_y},
@@ -31,7 +31,7 @@ Form form_of(const char* name, const CudaWarpsChoice& choice) {
            {"exact", choice.exact}}};
 }
 
-CudaWarpsChoice choice_of(const Form& form) {
+CudaWarpsChoice warps_choice(const Form& form) {
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
   return {number("tile_x"),    number("tile_y"), number("warps_x"),  number("warps_y"),   number("parts"),
           number("stage_row"), number("stages"), number("resident"), number("exact") != 0};
@@ -51,7 +51,7 @@ std::string refuse_offset(const CudaMatmulProblem& problem) {
   return "";
 }
 
-Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
+Binding bind_warps(const WarpsUse& use, const Kernel& kernel, const Machine& machine) {
   if (std::string refusal = refuse_cuda_template(machine); !refusal.empty()) return {refusal};
   const Reading<CudaMatmulProblem> reading = use.read(kernel);
   if (!reading.refusal.empty()) return {reading.refusal};
@@ -61,32 +61,34 @@ Binding bind(const Use& use, const Kernel& kernel, const Machine& machine) {
   if (choices.empty()) return {"no tile fits"};
   if (refuse_hopper_template(machine).empty() && refuse_tensor_maps(reading.problem).empty())
     choices.resize(std::min(most_beside_hopper, choices.size()));
-  return bind_choices(*machine.gpu, std::move(choices),
-                      [form = use.form](const CudaWarpsChoice& choice) { return form_of(form, choice); });
+  return bind_choices(*machine.gpu, std::move(choices), [form = use.form](const CudaWarpsChoice& choice) {
+    return form_of_warps(form, choice);
+  });
 }
 
-CudaTemplate make(const Use& use, const Kernel& kernel, const Form& form) {
-  return make_cuda_warps(require_problem(use.read(kernel), use.form), choice_of(form));
+CudaTemplate make_warps(const WarpsUse& use, const Kernel& kernel, const Form& form) {
+  return make_cuda_warps(require_problem(use.read(kernel), use.form), warps_choice(form));
 }
 
 }  // namespace
 
-const Space cuda_warps_matmul_space = {
-    cuda_warps_matmul_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(matmul_use, kernel, machine); },
-    {},
-    Space::Open::extents};
+const Space cuda_warps_matmul_space = {cuda_warps_matmul_form,
+                                       [](const Kernel& kernel, const Machine& machine) {
+                                         return bind_warps(warps_matmul_use, kernel, machine);
+                                       },
+                                       {},
+                                       Space::Open::extents};
 const Space cuda_warps_conv_space = {
     cuda_warps_conv_form,
-    [](const Kernel& kernel, const Machine& machine) { return bind(conv_use, kernel, machine); },
+    [](const Kernel& kernel, const Machine& machine) { return bind_warps(warps_conv_use, kernel, machine); },
     cuda_conv_form, Space::Open::extents};
 
 CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form) {
-  return make(matmul_use, kernel, form);
+  return make_warps(warps_matmul_use, kernel, form);
 }
 
 CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form) {
-  return make(conv_use, kernel, form);
+  return make_warps(warps_conv_use, kernel, form);
 }
 
 std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Form& form, const Card& card) {
@@ -96,7 +98,7 @@ std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Fo
   if (!problem.windows || problem.windows->taps() == 1 || problem.epilogue_reads_activations ||
       dtype_size(problem.element) != 2)
     return std::nullopt;
-  const CudaWarpsChoice choice = choice_of(form);
+  const CudaWarpsChoice choice = warps_choice(form);
   if (!refuse_cuda_warps(problem, choice, card).empty()) return std::nullopt;
   return cuda_warps_clocks(problem, choice, card);
 }

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/operands.h"
 #include "schedules/cuda/rated.h"
@@ -13,12 +14,11 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_extent = 1LL << 30;  // numbered by int
-constexpr std::int64_t most_rows = (1LL << 31) - 1;
-constexpr std::int64_t most_shared = 32 << 10;  // bytes of numbers
-constexpr std::int64_t most_bytes = 46 << 10;   // of shared memory that needs no leave
-constexpr std::int64_t search_bytes = 1056;     // of struct Search
-constexpr int least_threads = 32, most_threads = 1024;
+constexpr std::int64_t most_row_extent = 1LL << 30;  // numbered by int
+constexpr std::int64_t most_top_k_rows = (1LL << 31) - 1;
+constexpr std::int64_t most_row_bytes = 32 << 10;  // bytes of numbers
+constexpr std::int64_t search_bytes = 1056;        // of struct Search
+constexpr int least_top_k_threads = 32, most_top_k_threads = 1024;
 
 /// What the template knows of elements: their type in C, and their digits of 8 bits; those of 16 bits are alike in the lower
 /// ones of f32.
@@ -46,7 +46,7 @@ std::int64_t number_bytes(const CudaTopKProblem& problem) {
   return dtype_size(problem.element) == 8 ? 16 : 8;
 }
 std::int64_t most_kept(const CudaTopKProblem& problem) {
-  return most_shared / number_bytes(problem);
+  return most_row_bytes / number_bytes(problem);
 }
 
 /// Sorting all costs less than counting digits first, where little is left out.
@@ -72,7 +72,8 @@ std::int64_t groups_of(const CudaTopKProblem& problem, int threads) {
 /// Threads that a row keeps busy, each with a few elements.
 std::int64_t wanted_threads(const CudaTopKProblem& problem) {
   constexpr std::int64_t elements_of_a_thread = 8;
-  return std::clamp<std::int64_t>(problem.count / elements_of_a_thread, least_threads, most_threads);
+  return std::clamp<std::int64_t>(problem.count / elements_of_a_thread, least_top_k_threads,
+                                  most_top_k_threads);
 }
 
 }  // namespace
@@ -101,7 +102,7 @@ Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
   problem.k = values.dims()[axis];
   problem.inner = product(x.dims(), axis + 1, x.dims().size());
   problem.rows = values.element_count() / problem.k;
-  if (problem.count > most_extent || problem.inner > most_extent || problem.rows > most_rows)
+  if (problem.count > most_row_extent || problem.inner > most_row_extent || problem.rows > most_top_k_rows)
     return {problem, "the extents are large"};
   if (number_bytes(problem) > 8 && kept_of(problem) > most_kept(problem))
     return {problem, "many elements of 64 bits are taken"};
@@ -117,12 +118,12 @@ std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
   const std::int64_t kept = kept_of(problem), wanted = wanted_threads(problem);
   const bool is_shared = kept <= most_kept(problem);
   std::vector<Rated<CudaTopKChoice>> rated;
-  for (int threads = least_threads; threads <= most_threads; threads *= 2) {
+  for (int threads = least_top_k_threads; threads <= most_top_k_threads; threads *= 2) {
     const std::int64_t bytes = (is_shared ? number_bytes(problem) * kept : 0) +
                                (sorts_all(problem) ? 0 : search_bytes) +
                                2 * (groups_of(problem, threads) + 1) * number_bytes(problem);
     int rows = is_shared ? std::max(1, well_filled / threads) : 1;
-    while (rows > 1 && rows * bytes > most_bytes) rows /= 2;
+    while (rows > 1 && rows * bytes > shared_without_leave) rows /= 2;
     const double distance = threads > wanted ? static_cast<double>(threads) / static_cast<double>(wanted)
                                              : static_cast<double>(wanted) / threads;
     rated.emplace_back(distance, CudaTopKChoice{threads, rows});

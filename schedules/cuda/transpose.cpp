@@ -10,6 +10,7 @@
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/run_extents.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/extents.h"
 #include "schedules/cuda/operands.h"
@@ -23,7 +24,6 @@ constexpr std::int64_t shortest = 16;
 constexpr std::int64_t shortest_converted_rows = 40, shortest_converted_columns = 9;
 constexpr std::int64_t longest = 1LL << 30;
 constexpr int most_threads = 512;
-constexpr std::int64_t most_blocks = (1LL << 31) - 1;
 
 std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const std::int64_t unit = problem.unit();
@@ -314,7 +314,7 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   const CudaTransposeProblem hinted = kernel.open ? read_order(at_hints(kernel).body).problem : problem;
   if (is_short(hinted)) return {problem, "the transposed dims are short"};
   const bool is_large = problem.rows > longest || problem.pitch > longest || problem.out_pitch > longest ||
-                        blocks_of(problem, {}) > most_blocks;
+                        blocks_of(problem, {}) > most_blocks_of_grid;
   if (is_large || (problem.is_open && kernel.body.type(kernel.body.inputs[0]).element_count() > longest))
     return {problem, "the extents are large"};
   return {problem, ""};

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/matmul_epilogue.h"
 #include "schedules/cuda/sources.h"
 
@@ -14,9 +15,7 @@
 namespace sylvite {
 namespace {
 
-constexpr int registers_of_multiprocessor = 65536;
-constexpr int most_registers = 255;  // of a thread
-constexpr int registers_beside = 8;  // sums and fragments, at least
+constexpr int registers_beside_tile = 8;  // sums and fragments, at least
 constexpr int bytes_of_slice = 32;
 
 int threads_of(const CudaWarpsChoice& choice) {
@@ -27,8 +26,8 @@ std::int64_t element_bytes(const CudaMatmulProblem& problem) {
   return static_cast<std::int64_t>(dtype_size(problem.element));
 }
 
-std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
-                          int vector_floats) {
+std::int64_t tiles_shared_bytes(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                                int vector_floats) {
   constexpr std::int64_t alignment = 128;
   const std::int64_t ring = std::int64_t{choice.tile_x + choice.tile_y} * choice.stage_row * choice.stages;
   const std::int64_t parts = std::int64_t{choice.parts - 1} * choice.tile_x * choice.tile_y * 4;
@@ -38,7 +37,7 @@ std::int64_t shared_bytes(const CudaMatmulProblem& problem, const CudaWarpsChoic
 }
 
 /// Bytes in which rows that begin at multiples of `numbers` elements can be read or written.
-std::int64_t unit_of(std::initializer_list<std::int64_t> numbers, std::int64_t bytes) {
+std::int64_t common_unit(std::initializer_list<std::int64_t> numbers, std::int64_t bytes) {
   std::int64_t unit = 16;
   for (const std::int64_t number : numbers) unit = std::gcd(unit, number * bytes);
   return unit;
@@ -50,11 +49,11 @@ std::string side_text(const char* side, const MatmulOperand& operand, std::int64
       "constexpr bool {0}_DEPTH_FAST = {1};\nconstexpr int {0}_PITCH = {2}, {0}_UNIT = {3};\n"
       "constexpr long long {0}_BATCH = {4}, {0}_OFFSET = {5};\n",
       side, operand.depth_fast, operand.pitch,
-      unit_of({operand.pitch, operand.offset, operand.batch_pitch}, bytes), operand.batch_pitch,
+      common_unit({operand.pitch, operand.offset, operand.batch_pitch}, bytes), operand.batch_pitch,
       operand.offset);
 }
 
-std::string windows_text(const CudaMatmulProblem& problem) {
+std::string warps_windows(const CudaMatmulProblem& problem) {
   CudaMatmulProblem::Windows w;
   w.channels = problem.k_is_open ? 1 : problem.k;
   if (problem.windows) w = *problem.windows;
@@ -85,9 +84,10 @@ MatmulOperand left_of(const CudaMatmulProblem& problem) {
   MatmulOperand left = problem.a;
   if (!problem.windows) return left;
   const CudaMatmulProblem::Windows& w = *problem.windows;
-  const std::int64_t together = problem.has_open_images  // lines are whole pixels
-                                    ? unit_of({w.channels, w.column_pitch, w.pixel_pitch}, 1)
-                                    : unit_of({w.channels, w.column_pitch, w.line_pitch, w.image_pitch}, 1);
+  const std::int64_t together =
+      problem.has_open_images  // lines are whole pixels
+          ? common_unit({w.channels, w.column_pitch, w.pixel_pitch}, 1)
+          : common_unit({w.channels, w.column_pitch, w.line_pitch, w.image_pitch}, 1);
   left.pitch = together;  // of which only the unit is used
   return left;
 }
@@ -97,8 +97,8 @@ MatmulOperand right_of(const CudaMatmulProblem& problem) {
   return right;
 }
 
-std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
-                           int vector_floats) {
+std::string warps_constants(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
+                            int vector_floats) {
   constexpr int rows_together = 1024;
   const std::int64_t bytes = element_bytes(problem);
   const std::int64_t batch_pitch = problem.batch == 1 ? 0 : problem.out_batch_pitch();
@@ -108,7 +108,7 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
                      problem.k_is_open ? 0 : problem.k, !problem.is_open && problem.m % choice.tile_x == 0,
                      problem.n % choice.tile_y == 0) +
          side_text("X", left_of(problem), bytes) + side_text("Y", right_of(problem), bytes) +
-         windows_text(problem) +
+         warps_windows(problem) +
          fmt::format(
              "constexpr int TILE_X = {}, TILE_Y = {}, WARPS_X = {}, WARPS_Y = {}, PARTS = {}, STAGE_ROW = "
              "{}, "
@@ -116,8 +116,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaWarpsChoi
              "constexpr bool EXACT = {};\nconstexpr long long RESULT_PITCH = {}, RESULT_BATCH = {};\n",
              choice.tile_x, choice.tile_y, choice.warps_x, choice.warps_y, choice.parts, choice.stage_row,
              choice.stages, choice.resident, std::max(1, rows_together / choice.tile_x),
-             unit_of({problem.n, problem.out_pitch(), batch_pitch},
-                     static_cast<std::int64_t>(dtype_size(problem.out))),
+             common_unit({problem.n, problem.out_pitch(), batch_pitch},
+                         static_cast<std::int64_t>(dtype_size(problem.out))),
              vector_floats, choice.exact, problem.out_pitch(), batch_pitch);
 }
 
@@ -144,7 +144,7 @@ std::string refuse_registers(const CudaWarpsChoice& choice) {
   const int fragments = 2 * (4 * sixteens + 2 * eights);
   const int most =
       std::min(most_registers, registers_of_multiprocessor / (threads_of(choice) * choice.resident) / 8 * 8);
-  return sums + fragments + registers_beside > most ? "its sums do not fit into registers" : "";
+  return sums + fragments + registers_beside_tile > most ? "its sums do not fit into registers" : "";
 }
 
 }  // namespace
@@ -172,7 +172,7 @@ std::string refuse_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsC
   if (choice.exact && problem.element != DType::f32) return "only f32 is multiplied three times";
   if (std::string refusal = refuse_registers(choice); !refusal.empty()) return refusal;
   const int floats = vector_floats_of(epilogue_terms(problem, {false, choice.tile_x, choice.tile_y}));
-  const std::int64_t shared = shared_bytes(problem, choice, floats) + 1024;  // which the system takes
+  const std::int64_t shared = tiles_shared_bytes(problem, choice, floats) + 1024;  // which the system takes
   return shared * choice.resident > card.shared_bytes + 1024 ? "it does not fit into shared memory" : "";
 }
 
@@ -186,7 +186,7 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
   text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card, embedded::cuda_pointwise,
                      embedded::cuda_vector);
   if (problem.element == DType::f32 && !choice.exact) text += "#define gelu gelu_near\n";
-  text += constants_text(problem, choice, floats);
+  text += warps_constants(problem, choice, floats);
   text += epilogue_text(
       problem, terms,
       {"  const Element *x, *y;\n", warps_extents(problem), false, threads_of(choice), problem.n % 2 == 0});
@@ -195,7 +195,7 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
       static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
                             ceil_div(problem.n, std::int64_t{choice.tile_y}) * problem.batch);
   launch.shape.block[0] = static_cast<unsigned>(threads_of(choice));
-  launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice, floats));
+  launch.shape.shared_bytes = static_cast<unsigned>(tiles_shared_bytes(problem, choice, floats));
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.a.input, problem.b.input};
   for (const EpilogueTerm& term : terms) launch.pointers.push_back(term.operand->input);

@@ -11,14 +11,14 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t most_choices = 14;
+constexpr std::size_t most_warps_choices = 14;
 
 /// `share` is that of the tensor cores' rate which a full multiprocessor was seen to keep.
-struct TileRow {
+struct WarpsTileRow {
   int x, y, warps_x, warps_y, parts, stage_row, stages, resident;
   double share;
 };
-constexpr TileRow tiles[] = {
+constexpr WarpsTileRow warps_tiles[] = {
     {256, 128, 4, 2, 1, 64, 4, 1, 0.96},  {128, 256, 2, 4, 1, 128, 3, 1, 1.00},
     {192, 192, 4, 2, 1, 64, 4, 1, 1.00},  {192, 192, 2, 4, 1, 64, 4, 1, 0.99},
     {256, 128, 4, 2, 1, 128, 3, 1, 0.98}, {128, 256, 2, 4, 1, 64, 4, 1, 0.96},
@@ -34,7 +34,7 @@ constexpr TileRow tiles[] = {
     {16, 64, 1, 2, 4, 256, 3, 3, 0.42},   {16, 32, 1, 1, 4, 256, 4, 3, 0.33},
 };
 /// The same where each product is three.
-constexpr TileRow exact_tiles[] = {
+constexpr WarpsTileRow exact_warps_tiles[] = {
     {128, 128, 4, 2, 1, 128, 3, 1, 1.00}, {128, 64, 4, 1, 1, 128, 3, 2, 0.99},
     {64, 64, 2, 2, 1, 128, 3, 3, 0.98},   {128, 96, 4, 2, 1, 128, 3, 1, 0.98},
     {64, 128, 2, 2, 1, 128, 3, 2, 0.97},  {64, 128, 2, 4, 1, 128, 3, 1, 0.94},
@@ -45,7 +45,7 @@ constexpr TileRow exact_tiles[] = {
     {16, 32, 1, 1, 4, 256, 4, 3, 0.72},
 };
 
-CudaWarpsChoice choice_of(const TileRow& row, bool exact) {
+CudaWarpsChoice choice_of_row(const WarpsTileRow& row, bool exact) {
   return {row.x, row.y, row.warps_x, row.warps_y, row.parts, row.stage_row, row.stages, row.resident, exact};
 }
 
@@ -59,7 +59,8 @@ double load_rate(const CudaMatmulProblem& problem, double warps) {
 
 /// Clocks of a multiprocessor for its share of the tiles. The rates are those of products of 4096 cubed on an H100, and of 180
 /// convolutions with windows on an H200 (benchmarks/cuda_forms.cpp).
-double estimate(const CudaMatmulProblem& problem, const TileRow& row, bool exact, const Card& card) {
+double estimate_warps(const CudaMatmulProblem& problem, const WarpsTileRow& row, bool exact,
+                      const Card& card) {
   constexpr double start = 4000;  // launch, first loads, last stores
   constexpr double enough_warps = 8;
   const double products = exact ? 140 : problem.element == DType::f32 ? 330 : 810;  // per clock
@@ -78,19 +79,19 @@ double estimate(const CudaMatmulProblem& problem, const TileRow& row, bool exact
          static_cast<double>(ceil_div(tiles_of_one, std::int64_t{row.resident})) * finish;
 }
 
-std::span<const TileRow> rows_of(bool exact) {
-  return exact ? std::span<const TileRow>(exact_tiles) : tiles;
+std::span<const WarpsTileRow> rows_of(bool exact) {
+  return exact ? std::span<const WarpsTileRow>(exact_warps_tiles) : warps_tiles;
 }
 
 }  // namespace
 
 double cuda_warps_clocks(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice, const Card& card) {
-  for (TileRow row : rows_of(choice.exact)) {
-    CudaWarpsChoice same = choice_of(row, choice.exact);
+  for (WarpsTileRow row : rows_of(choice.exact)) {
+    CudaWarpsChoice same = choice_of_row(row, choice.exact);
     same.resident = choice.resident;
     if (!(same == choice)) continue;
     row.resident = choice.resident;
-    return estimate(problem, row, choice.exact, card);
+    return estimate_warps(problem, row, choice.exact, card);
   }
   throw UsageError("{} is no tile of the table", choice.to_string());
 }
@@ -98,13 +99,13 @@ double cuda_warps_clocks(const CudaMatmulProblem& problem, const CudaWarpsChoice
 std::vector<CudaWarpsChoice> cuda_warps_choices(const CudaMatmulProblem& problem, bool exact,
                                                 const Card& card) {
   std::vector<Rated<CudaWarpsChoice>> rated;
-  for (const TileRow& row : rows_of(exact)) {
-    CudaWarpsChoice choice = choice_of(row, exact);
+  for (const WarpsTileRow& row : rows_of(exact)) {
+    CudaWarpsChoice choice = choice_of_row(row, exact);
     while (choice.resident > 1 && !refuse_cuda_warps(problem, choice, card).empty()) --choice.resident;
     if (refuse_cuda_warps(problem, choice, card).empty())
-      rated.emplace_back(estimate(problem, row, exact, card), choice);
+      rated.emplace_back(estimate_warps(problem, row, exact, card), choice);
   }
-  return best_first(std::move(rated), most_choices);
+  return best_first(std::move(rated), most_warps_choices);
 }
 
 }  // namespace sylvite
