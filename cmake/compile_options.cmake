@@ -37,3 +37,7 @@ endif()
 if(SYLVITE_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   target_compile_options(sylvite_compile_options INTERFACE -Wno-maybe-uninitialized)
 endif()
+# GCC lets types of unnamed namespaces be members in main files only, which sources that are compiled as one are not.
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_compile_options(sylvite_compile_options INTERFACE -Wno-subobject-linkage)
+endif()

@@ -45,6 +45,6 @@ add_custom_command(
   DEPENDS ${onnx_proto_files}
   VERBATIM)
 add_library(sylvite_onnx_proto STATIC ${onnx_sources})
-set_target_properties(sylvite_onnx_proto PROPERTIES POSITION_INDEPENDENT_CODE ON)
+set_target_properties(sylvite_onnx_proto PROPERTIES POSITION_INDEPENDENT_CODE ON UNITY_BUILD OFF)
 target_include_directories(sylvite_onnx_proto SYSTEM PUBLIC ${onnx_proto_dir} ${onnx_proto_dir}/onnx)
 target_link_libraries(sylvite_onnx_proto PUBLIC protobuf::libprotobuf)
