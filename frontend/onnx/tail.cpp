@@ -20,7 +20,7 @@ constexpr std::int64_t largest_size = 1 << 17;  // as size_convention has it for
 constexpr std::int64_t none_of_sizes = largest_size + 1;
 constexpr std::size_t most_rows = 32;  // runs that make a tail anew
 
-bool is_small(std::int64_t element) {
+bool is_small_element(std::int64_t element) {
   return element >= -largest_size && element <= largest_size;
 }
 
@@ -119,7 +119,7 @@ bool may_be_sizes(DType dtype, const Dims& dims) {
 bool are_sizes(const Tensor& value) {
   if (!may_be_sizes(value.dtype(), value.dims())) return false;
   for (std::int64_t i = 0; i < value.size(); ++i)
-    if (!is_small(value.as_int64(i))) return false;
+    if (!is_small_element(value.as_int64(i))) return false;
   return true;
 }
 
@@ -227,7 +227,7 @@ std::optional<SizeCode> Tail::code_of(std::size_t slot) const {
     least = std::min(least, row[slot]);
     most = std::max(most, row[slot]);
   }
-  if (!is_small(least) || !is_small(most)) return std::nullopt;
+  if (!is_small_element(least) || !is_small_element(most)) return std::nullopt;
   const bool is_fixed = least == most;
   if (least >= (is_fixed ? 0 : 1)) return SizeCode{1, 0};
   if (least == 0) return SizeCode{1, -1};

@@ -29,7 +29,7 @@ Dims with_channels_behind(const Dims& dims) {
   return result;
 }
 
-class Turner {
+class GatherTurner {
  public:
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.op == Op::gather_elements) return gather(rewriter, node);
@@ -114,7 +114,7 @@ class Turner {
 }  // namespace
 
 Graph turn_gathers(const Graph& graph) {
-  Turner turner;
+  GatherTurner turner;
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return turner.rewrite(rewriter, node); });
 }

@@ -244,14 +244,14 @@ class Memory(WithGpu):
             for _ in range(3):
                 compiled(x)
             grown = []
-            for _ in range(3):  # other programs may take memory of the card, too, but not each time
+            for _ in range(3):  # other programs may take memory of the card or give it back, too, but not each time
                 torch.cuda.synchronize()
                 before = torch.cuda.memory_reserved(), torch.cuda.mem_get_info()[0]
                 for _ in range(50):
                     compiled(x)
                 torch.cuda.synchronize()
                 grown.append((torch.cuda.memory_reserved() - before[0], before[1] - torch.cuda.mem_get_info()[0]))
-        self.assertEqual([min(each) for each in zip(*grown)], [0, 0], grown)
+        self.assertLessEqual(max(min(each) for each in zip(*grown)), 0, grown)
 
     def test_writes_to_parameters_are_seen(self):
         for mode in ("default", "reduce-overhead"):

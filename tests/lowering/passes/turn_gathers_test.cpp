@@ -7,7 +7,7 @@
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
 
-namespace sylvite {
+namespace sylvite::turn_gathers_test {
 namespace {
 
 void expect_the_same(const Graph& graph, const Graph& turned) {
@@ -77,4 +77,4 @@ TEST(TurnGathers, OthersStay) {
 }
 
 }  // namespace
-}  // namespace sylvite
+}  // namespace sylvite::turn_gathers_test
