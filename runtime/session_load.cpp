@@ -162,10 +162,9 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
   {
     const Stopwatch watch(imported.report.import_seconds);
     const double start = steady_seconds();
-    std::optional<NotedSizeFacts> facts;
-    if (!sizes.empty()) facts.emplace();
+    NotedSizeFacts facts;
     ImportedModel model = import();
-    if (facts) imported.facts = facts->take();
+    imported.facts = facts.take();
     imported.graph = std::move(model.graph);
     imported.host = std::move(model.host);
     if (model.growth) imported.room = {*model.growth, model.grown_inputs};

@@ -25,10 +25,6 @@ Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Di
   return decision;
 }
 
-bool sizes_are_open() {
-  return noted != nullptr;
-}
-
 std::string decisions_text(const SizeFacts& facts) {
   std::string text;
   for (const SizeFact& fact : facts)

@@ -18,7 +18,7 @@ struct SizeFact {
 
 using SizeFacts = std::vector<SizeFact>;
 
-/// While it lives, keeps what this thread decides by sizes; for one import of a model whose sizes are open. An inner one keeps what is decided in its time.
+/// While it lives, keeps what this thread decides by sizes; for one import. An inner one keeps what is decided in its time.
 class NotedSizeFacts {
  public:
   NotedSizeFacts();
@@ -37,9 +37,6 @@ class NotedSizeFacts {
 
 /// What `decide` says of the numbers, noted where facts are kept. It must depend on nothing but what `rule` says.
 [[nodiscard]] Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide);
-
-/// Does this thread import a model whose sizes are open? What is as good for many sizes is the better then.
-[[nodiscard]] bool sizes_are_open();
 
 /// Rules and decisions as text: imports for which it is equal may have one plan.
 [[nodiscard]] std::string decisions_text(const SizeFacts& facts);

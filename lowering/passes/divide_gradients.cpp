@@ -7,7 +7,6 @@
 
 #include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
-#include "frontend/values/size_facts.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -32,7 +31,7 @@ std::int64_t parts_of_lines(const Dims& result) {
   return ceil_div(wanted_blocks, ceil_div(result[2], outputs));
 }
 
-bool divide_gradient(GraphRewriter& rewriter, const Node& node) {
+bool divide_gradient(GraphRewriter& rewriter, const Node& node, bool open_sizes) {
   if (node.op != Op::filter_gradient || node.attributes.integer("parts") != 1) return false;
   constexpr std::int64_t least_pixels = 512;
   const Dims gradient = rewriter.source().type(node.inputs[0]).dims();
@@ -43,7 +42,7 @@ bool divide_gradient(GraphRewriter& rewriter, const Node& node) {
   const std::int64_t wanted = is_depthwise ? parts_of_channels(result)
                               : is_joined  ? parts_of_lines(result)
                                            : parts_of_products(result);
-  const std::int64_t parts = sizes_are_open() ? wanted : std::min(wanted, pixels / least_pixels);
+  const std::int64_t parts = open_sizes ? wanted : std::min(wanted, pixels / least_pixels);
   if (parts <= 1) return false;
   Attributes attributes = node.attributes;
   attributes.set("parts", parts);
@@ -57,8 +56,10 @@ bool divide_gradient(GraphRewriter& rewriter, const Node& node) {
 
 }  // namespace
 
-Graph divide_gradients(const Graph& graph) {
-  return rewrite_nodes(graph, divide_gradient);
+Graph divide_gradients(const Graph& graph, const LoweringOptions& options) {
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    return divide_gradient(rewriter, node, options.open_sizes);
+  });
 }
 
 }  // namespace sylvite

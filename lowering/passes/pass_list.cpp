@@ -145,7 +145,7 @@ constexpr Pass<Options> table[] = {
      "images of three channels are padded to four or eight, and around, for tensor cores", has<Op::conv>},
     {"divide_gradients",
      [](const Options& options) { return options.image_layout == ImageLayout::channels_last; },
-     plain<divide_gradients>,
+     divide_gradients,
      "gradients of filters are sums of parts, each for its pixels, so that many are made at once",
      has<Op::filter_gradient>},
     {"divide_products",

@@ -80,8 +80,9 @@ namespace sylvite {
 /// `tf32`: of f32 images, too.
 [[nodiscard]] Graph widen_channels(const Graph& graph, bool tf32);
 
-/// The same graph in which each filter_gradient of few results is the sum of several, each of a part of the pixels.
-[[nodiscard]] Graph divide_gradients(const Graph& graph);
+/// The same graph in which each filter_gradient of few results is the sum of several, each of a part of the pixels. With
+/// options.open_sizes as many, whatever the pixels.
+[[nodiscard]] Graph divide_gradients(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which a product of few results by many rows of both operands, as gradients of weights are, is the sum of those
 /// of parts of the rows.

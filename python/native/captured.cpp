@@ -264,14 +264,13 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
                              .keep_gradients = has_gradient_templates(setup->machine)};
   const auto load_at = [&](const Sizes& at) {
-    std::optional<NotedSizeFacts> facts;
-    if (is_open) facts.emplace();
+    NotedSizeFacts facts;
     MadeWeights::Import weights(open != nullptr ? open->model.made.get() : nullptr);
     options.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes);
     TorchGraph torch = import_torch(graph.text, options);
     CapturedPorts ports{reads_of(graph, torch), std::move(torch.outputs)};
     Imported imported = load_graph_at(at, std::move(torch.graph), setup);
-    if (facts) imported.facts = facts->take();
+    imported.facts = facts.take();
     weights.keep(imported.plan->weights);
     if (is_open) open->ports.learn(at, ports);
     if (at == rest) capture.ports = std::move(ports);

@@ -4,7 +4,6 @@
 
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
-#include "frontend/values/size_facts.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite::divide_gradients_test {
@@ -25,7 +24,7 @@ Graph gradient(std::int64_t channels, std::int64_t groups, std::int64_t extent) 
 
 TEST(DivideGradients, KeepsTheResult) {
   for (const std::int64_t groups : {1, 8}) {
-    const Graph whole = gradient(8, groups, 24), divided = divide_gradients(whole);
+    const Graph whole = gradient(8, groups, 24), divided = divide_gradients(whole, {});
     ASSERT_EQ(divided.nodes().size(), 2U);
     EXPECT_GT(divided.nodes()[0].attributes.integer("parts"), 1);
     std::vector<Tensor> inputs;
@@ -49,22 +48,22 @@ TEST(DivideGradients, DividesJoinedLinesAmongAllBlocks) {
                               {"pads", Dims{0, 0, 0, 0}},
                               {"dilations", Dims{1, 1}},
                               {"joined", std::int64_t{1}}})};
-  EXPECT_EQ(divide_gradients(graph).nodes()[0].attributes.integer("parts"), 8 * 112 * 112 / 512);
+  EXPECT_EQ(divide_gradients(graph, {}).nodes()[0].attributes.integer("parts"), 8 * 112 * 112 / 512);
 }
 
 /// So that they are one kernel at all of them.
 TEST(DivideGradients, AsManyPartsAtAllSizesThatAreOpen) {
-  const auto parts_at = [](std::int64_t extent) {
-    return divide_gradients(gradient(8, 8, extent)).nodes().at(0).attributes.integer("parts");
+  const auto parts_at = [](std::int64_t extent, bool open_sizes) {
+    const Graph divided = divide_gradients(gradient(8, 8, extent), {.open_sizes = open_sizes});
+    return divided.nodes().at(0).attributes.integer("parts");
   };
-  EXPECT_LT(parts_at(24), parts_at(64));
-  const NotedSizeFacts facts;
-  EXPECT_EQ(parts_at(24), parts_at(64));
+  EXPECT_LT(parts_at(24, false), parts_at(64, false));
+  EXPECT_EQ(parts_at(24, true), parts_at(64, true));
 }
 
 TEST(DivideGradients, LeavesManyResultsAndFewPixels) {
   for (const Graph& graph : {gradient(256, 1, 24), gradient(8, 1, 8)})
-    EXPECT_TRUE(same_structure(divide_gradients(graph), graph));
+    EXPECT_TRUE(same_structure(divide_gradients(graph, {}), graph));
 }
 
 }  // namespace
