@@ -54,7 +54,9 @@ TEST(DivideGradients, DividesJoinedLinesAmongAllBlocks) {
 /// So that they are one kernel at all of them.
 TEST(DivideGradients, AsManyPartsAtAllSizesThatAreOpen) {
   const auto parts_at = [](std::int64_t extent, bool open_sizes) {
-    const Graph divided = divide_gradients(gradient(8, 8, extent), {.open_sizes = open_sizes});
+    LoweringOptions options;
+    options.open_sizes = open_sizes;
+    const Graph divided = divide_gradients(gradient(8, 8, extent), options);
     return divided.nodes().at(0).attributes.integer("parts");
   };
   EXPECT_LT(parts_at(24, false), parts_at(64, false));
