@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -61,11 +62,13 @@ class Fuser {
         taken_(graph.nodes().size(), false),
         groups_of_(graph.nodes().size()),
         takes_gathers_(graph.nodes().size(), false),
+        takes_steps_(graph.nodes().size(), false),
         is_output_(graph.values().size(), false) {
     for (ValueId output : graph.outputs) is_output_[output] = true;
     for (std::vector<NodeId>& readers : readers_)
       std::erase_if(readers, [&](NodeId id) { return !live_[id]; });
-    find_work_on_gathers();
+    takes_gathers_ = work_on([&](NodeId id) { return reads_elements(id); }, Role::pointwise);
+    takes_steps_ = work_on([&](NodeId id) { return steps_along_rows(graph_, node(id)); }, Role::view);
   }
 
   std::vector<Group> run() {
@@ -86,15 +89,20 @@ class Fuser {
  private:
   [[nodiscard]] const Node& node(NodeId id) const { return graph_.node(id); }
   [[nodiscard]] bool reads_elements(NodeId id) const { return is_look_up(graph_, node(id), options_); }
-  /// Notes work on gathers that nobody else reads: they are computed with it, but not where it would join an anchor.
-  void find_work_on_gathers() {
-    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id)
-      takes_gathers_[id] =
-          role_of(node(id)) == Role::pointwise && std::ranges::any_of(node(id).inputs, [&](ValueId input) {
-            const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
-            return producer != no_node && (reads_elements(producer) || takes_gathers_[producer]) &&
-                   readers_[input].size() == 1;
-          });
+  /// By node: does it work on what such nodes make and nobody else reads, itself or by such work? That is computed with it, but not
+  /// where it would join some anchors.
+  [[nodiscard]] IdMap<bool> work_on(const std::function<bool(NodeId)>& is_such, Role through) const {
+    IdMap<bool> works(graph_.nodes().size(), false);
+    for (NodeId id = 0; id < static_cast<NodeId>(graph_.nodes().size()); ++id) {
+      const Role role = role_of(node(id));
+      works[id] = (role == Role::pointwise || role == through) &&
+                  std::ranges::any_of(node(id).inputs, [&](ValueId input) {
+                    const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+                    return producer != no_node && (is_such(producer) || works[producer]) &&
+                           readers_[input].size() == 1;
+                  });
+    }
+    return works;
   }
 
   // --- First walk: epilogues.
@@ -393,6 +401,8 @@ class Fuser {
     }
     const bool is_apart = draft.anchor != no_node || turns_apart(graph_, draft.nodes, candidate, options_);
     if (is_apart && (reads_elements(id) || takes_gathers_[id])) return std::nullopt;
+    if (takes_steps_[id] && draft.anchor != no_node && pads_rows(graph_, node(draft.anchor), options_))
+      return std::nullopt;
     if (!reads_elements(id) && cost_of(graph_, candidate) > reading.allowance) return std::nullopt;
     const bool is_small = role_of(candidate) == Role::view || is_widening(graph_, candidate);
     if (reading.gathers >= most_gathers && !is_small) return std::nullopt;
@@ -451,6 +461,7 @@ class Fuser {
   std::vector<Draft> drafts_;
   IdMap<std::set<std::size_t>> groups_of_;  ///< per node: indices into drafts_
   IdMap<bool> takes_gathers_;               ///< per node
+  IdMap<bool> takes_steps_;                 ///< per node: work on slices that step along rows
   IdMap<bool> is_output_;                   ///< per value
 };
 

@@ -1,5 +1,6 @@
 #include "lowering/plan/fusion_rules.h"
 
+#include <algorithm>
 #include <array>
 #include <set>
 #include <vector>
@@ -127,6 +128,21 @@ bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& vie
 bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options) {
   if (options.refuse_template) return has_trait(node.op, OpTrait::gather);
   return node.op == Op::gather_elements || (node.op == Op::gather && graph.type(node.inputs[0]).rank() == 1);
+}
+
+bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options) {
+  if (node.op != Op::pad || options.image_layout == ImageLayout::channels_last) return false;
+  if (graph.type(node.outputs[0]).rank() == 0 || graph.type(node.outputs[0]).layout.channel_block != 0)
+    return false;
+  return std::ranges::any_of(std::array{"low", "high", "interior"}, [&](const char* name) {
+    const Dims& elements = node.attributes.integers(name);  // none per axis: none at all
+    return !elements.empty() && elements.back() != 0;
+  });
+}
+
+bool steps_along_rows(const Graph& graph, const Node& node) {
+  return node.op == Op::slice && graph.type(node.outputs[0]).rank() > 0 &&
+         node.attributes.integers("steps").back() != 1;
 }
 
 bool is_worth_repeating(const Graph& graph, const Node& node) {

@@ -58,6 +58,10 @@ enum class Role {
 /// True when a gather is a view to pointwise work, as an element of it costs a load, which is often one of a cache: any on a GPU,
 /// on a CPU those that load elements one by one.
 [[nodiscard]] bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options);
+/// True when a pad lays elements around rows: on a CPU each element asks whether it is one of these.
+[[nodiscard]] bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options);
+/// True when a slice takes every so many elements of a row: loads of vectors, but for those that ask where they are.
+[[nodiscard]] bool steps_along_rows(const Graph& graph, const Node& node);
 /// True when computing the node again for another reader costs no more than reading its stored result.
 [[nodiscard]] bool is_worth_repeating(const Graph& graph, const Node& node);
 /// Bytes of all values that the nodes read and do not make.

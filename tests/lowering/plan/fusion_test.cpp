@@ -219,6 +219,26 @@ TEST_F(FusionTest, ConcatsAreTurnedByThemselvesWherePartsComeInnermost) {
   EXPECT_THAT(groups_with({0, 2, 1, 3}), ElementsAre("concat transpose"));
 }
 
+/// As halves of images are, which a pad would read element by element, each asking whether it is in the image.
+TEST_F(FusionTest, PadsOfRowsReadWhatStepsAlongThemFromMemory) {
+  const auto groups = [](const Dims& around, const LoweringOptions& options) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({8, 16}));
+    const auto half = [&](std::int64_t start) {
+      return graph.add(Op::slice, {x},
+                       {{"starts", Dims{0, start}}, {"sizes", Dims{8, 8}}, {"steps", Dims{1, 2}}});
+    };
+    const ValueId sum = graph.add(Op::add, {half(0), half(1)});
+    graph.outputs = {graph.add(Op::pad, {sum}, {{"low", around}, {"high", around}})};
+    return groups_of(graph, options);
+  };
+  EXPECT_THAT(groups({0, 3}, {}), ElementsAre("slice slice add", "pad"));
+  EXPECT_THAT(groups({3, 0}, {}), ElementsAre("slice slice add pad"));
+  LoweringOptions on_gpu;
+  on_gpu.image_layout = ImageLayout::channels_last;
+  EXPECT_THAT(groups({0, 3}, on_gpu), ElementsAre("slice slice add pad"));
+}
+
 TEST_F(FusionTest, OriginSaysWhy) {
   graph.outputs = {unary(Op::gelu, dense(graph, x, 4))};
   EXPECT_EQ(group_nodes(graph, no_joins(graph), {}).at(0).reason, "matmul; then add gelu; ends: output");
