@@ -180,7 +180,7 @@ std::vector<TableReading> table_readings(const std::string& name, const ResizeRu
   return readings;
 }
 
-/// At other sizes the places may be slices where here they are none, as where an image is halved.
+/// At other sizes the places may be slices where here they are none.
 void note_steps(const std::vector<TableReading>& readings, const ResizeAxis& axis) {
   const bool is_by_ratio = !axis.has_own_scale && readings.size() > 1;
   const TableReading& followed = readings[is_by_ratio ? 1 : 0];
@@ -215,9 +215,7 @@ Sym sum_of_taps(Sym x, int axis, const ResizeRule& rule, const ResizeAxis& size,
     const auto make = [wanted](const ResizeRule& of, const ResizeAxis& at) {
       return tap_table(of, at, wanted);
     };
-    std::vector<TableReading> readings = table_readings(name, rule, size, make);
-    if (tap == 0 && !is_weight) note_steps(readings, size);
-    return b.constant(make_size_table(std::move(readings)));
+    return b.constant(make_size_table(table_readings(name, rule, size, make)));
   };
   Sym sum;
   for (std::size_t tap = 0; tap < count; ++tap) {
