@@ -29,12 +29,6 @@ Sym reduced(Op op, const Reduction& r) {
   return r.x.rank() == 0 ? r.x : reduce(op, r.x, r.axes, r.keepdims);
 }
 
-std::int64_t count_of(const Reduction& r) {
-  std::int64_t count = 1;
-  for (const std::int64_t axis : r.axes) count *= r.x.dim(static_cast<int>(axis));
-  return count;
-}
-
 /// Narrow floats are summed in f32, as torch does.
 DType sum_dtype(DType result) {
   return result == DType::f16 || result == DType::bf16 ? DType::f32 : result;
@@ -97,7 +91,7 @@ void extreme_along(TorchContext& c) {
 /// The sum of squared deviations over count - correction.
 Sym variance_of(TorchContext& c, const Reduction& r, double correction) {
   const Sym centered = r.x - mean_along(c, "self", r.x, r.axes, true);
-  const double divisor = std::max(static_cast<double>(count_of(r)) - correction, 0.0);
+  const double divisor = std::max(static_cast<double>(count_along(r.x, r.axes)) - correction, 0.0);
   const Sym sum = reduced(Op::reduce_sum, {centered * centered, r.axes, r.keepdims});
   return cast(sum / size_scalar(c.builder(), sum.dtype(), divisor, c.has_open_axis("self", r.axes)),
               c.result_dtype());

@@ -12,6 +12,14 @@
 namespace sylvite::tail_test {
 namespace {
 
+/// Reads so many numbers `x`, and gives `y`, which the nodes make that are to come.
+onnx::ModelProto model_of_numbers(std::int64_t count) {
+  onnx::ModelProto model = empty_model(13);
+  add_input(*model.mutable_graph(), "x", {count});
+  add_output(*model.mutable_graph(), "y");
+  return model;
+}
+
 /// Runs `model` with each of these values of x, and compares with steps done one by one; how many tails there were.
 std::size_t models_for(const onnx::ModelProto& model, const std::vector<std::vector<float>>& runs) {
   const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
@@ -47,10 +55,8 @@ void add_positive_rows(onnx::GraphProto& graph, const std::string& x, const std:
 }
 
 onnx::ModelProto positive_rows() {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(6);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {6});
-  add_output(graph, "y");
   add_integers(graph, "last", {1});
   add_floats(graph, "double", {1, 2}, {1, 2});
   add_positive_rows(graph, "x", "y");
@@ -93,10 +99,8 @@ TEST(Tail, OfATail) {
 
 /// A size that is computed: as many rows as the largest element says.
 onnx::ModelProto counted_rows() {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(3);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {3});
-  add_output(graph, "y");
   add_integers(graph, "flat", {1});
   add_integers(graph, "three", {3});
   add_node(graph, "ReduceMax", {"x"}, {"most"});
@@ -123,10 +127,8 @@ void add_whole(onnx::GraphProto& graph) {
 }
 
 TEST(Tail, ElementsOfZeroAreOpenAsOthersAre) {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(4);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {4});
-  add_output(graph, "y");
   add_floats(graph, "image", {2, 3}, {1, 2, 3, 4, 5, 6});
   add_whole(graph);
   add_node(graph, "Pad", {"image", "whole"}, {"padded"});
@@ -135,10 +137,8 @@ TEST(Tail, ElementsOfZeroAreOpenAsOthersAre) {
 }
 
 TEST(Tail, ElementsBelowZeroAreOpenToo) {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(4);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {4});
-  add_output(graph, "y");
   std::vector<float> image(81);
   for (std::size_t i = 0; i < image.size(); ++i) image[i] = static_cast<float>(i * 37 % 81);
   add_floats(graph, "image", {9, 9}, image);
@@ -153,10 +153,8 @@ TEST(Tail, ElementsBelowZeroAreOpenToo) {
 
 /// Scales are no sizes: a run that has the same as one before it has a tail of its own for them.
 TEST(Tail, NumbersThatComeAgainHaveTailsOfTheirOwn) {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(2);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {2});
-  add_output(graph, "y");
   add_floats(graph, "image", {2, 3}, {1, 2, 3, 4, 5, 6});
   set_text(add_node(graph, "Resize", {"image", "", "x"}, {"y"}), "mode", "linear");
   EXPECT_EQ(models_for(model, {{1, 2}, {2, 1.5}, {1, 3}}), 0U);
@@ -165,10 +163,8 @@ TEST(Tail, NumbersThatComeAgainHaveTailsOfTheirOwn) {
 
 /// A branch of another shape than the other's is taken by runs that have its condition.
 TEST(Tail, ConditionsAreNumbers) {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(3);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {3});
-  add_output(graph, "y");
   add_floats(graph, "zero", {1}, {0});
   add_integers(graph, "square", {1, 3});
   add_node(graph, "ReduceMax", {"x"}, {"most"});
@@ -229,10 +225,8 @@ TEST(Tail, ElementsThatAreSizesAreOpenBesideThoseOfTheModel) {
 
 /// As a length regulator has them: every element as often as it says, joined.
 TEST(Tail, PiecesOfManySizesAreJoinedFirst) {
-  onnx::ModelProto model = empty_model(13);
+  onnx::ModelProto model = model_of_numbers(6);
   onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {6});
-  add_output(graph, "y");
   add_integers(graph, "ones", {1, 1, 1, 1, 1, 1});
   add_floats(graph, "two", {1}, {2});
   add_node(graph, "Cast", {"x"}, {"counts"});
