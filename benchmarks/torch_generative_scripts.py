@@ -9,7 +9,7 @@ from torch import nn
 from torch.func import functional_call
 from torch.nn.utils import parametrizations
 from torch_model_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import state, trained
+from torch_training_scripts import descend, state, trained
 
 class TimedBlock(nn.Module):
     def __init__(self, a, b, time, attends):
@@ -276,13 +276,10 @@ def residual_codebooks(run):
     window = run(torch.hann_window(32))
 
     def step(x):
-        optimizer.zero_grad()
         y, loss, _ = forward(x)
         a, b = (torch.stft(each.squeeze(1), 32, 8, window=window, return_complex=True).abs() for each in (x, y))
         loss = loss + (a - b).abs().mean() + F.l1_loss(y, x)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss)
 
     results, again = trained(net, step, [(run.normal(2, 1, n),) for n in (128, 128, 192)])
     net.eval()
@@ -346,11 +343,7 @@ def glow(run):
         return F.pixel_shuffle(z, 2)
 
     def step(x):
-        optimizer.zero_grad()
-        loss = loss_of(x)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss_of(x))
 
     results, again = trained(steps, step, [(run.normal(b, 3, 8, 8),) for b in (6, 6, 4)])
     with torch.no_grad():

@@ -6,7 +6,7 @@ from torch import nn
 from torch.func import functional_call, grad, jacfwd, jacrev, jvp, vmap
 from torch_library_scripts import with_gradients
 from torch_sequence_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import perceptron, trained
+from torch_training_scripts import descend, perceptron, trained
 
 
 @script("extended-kalman")
@@ -85,11 +85,7 @@ def adjoint_solver(run):
     optimizer = torch.optim.Adam(net.parameters(), 1e-2)
 
     def step(x, y):
-        optimizer.zero_grad()
-        loss = (Solve.apply(x, *net.parameters()) - y).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, (Solve.apply(x, *net.parameters()) - y).square().mean())
 
     return trained(net, step, [(run.normal(8, 3), run.normal(8, 3)) for _ in range(3)])
 
@@ -204,11 +200,7 @@ def posed_skin(run):
     optimizer, goal = torch.optim.Adam([pose, shape, place], 0.05, eps=1e-3), run.normal(3, 60, 3)
 
     def step():
-        optimizer.zero_grad()
-        loss = (skin(pose, shape, place)[0] - goal).abs().mean() + 1e-3 * pose.square().sum()
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, (skin(pose, shape, place)[0] - goal).abs().mean() + 1e-3 * pose.square().sum())
 
     losses = [step().detach().clone() for _ in range(4)]
     return [*losses, *(x.detach().clone() for x in (pose, shape, place))], step

@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 from torch.nn.utils import parametrizations
 from torch.utils import checkpoint
 from torch_generative_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import state, trained
+from torch_training_scripts import descend, state, trained
 
 # Representations.
 
@@ -44,12 +44,8 @@ def momentum_contrast(run):
     forward, optimizer = run.compile(net), torch.optim.SGD(net.fast.parameters(), 0.05, momentum=0.9, weight_decay=1e-4)
 
     def step(x, y):
-        optimizer.zero_grad()
         logits = forward(x, y)
-        loss = F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long))
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(logits, torch.zeros(len(logits), dtype=torch.long)))
 
     return trained(net, step, [(run.normal(8, 3, 12, 12), run.normal(8, 3, 12, 12)) for _ in range(4)])
 
@@ -124,11 +120,7 @@ def selective_checkpoints(run):
         return head(checkpoint.checkpoint_sequential(layers[2:], 1, x, use_reentrant=False))
 
     def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(x).flatten(0, 1), y.flatten(), ignore_index=0, label_smoothing=0.1)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(forward(x).flatten(0, 1), y.flatten(), ignore_index=0, label_smoothing=0.1))
 
     results, again = trained(layers, step, [(run.normal(2, n, 24), torch.randint(9, (2, n))) for n in (10, 10, 14)])
     return [*results, *state(head)], again
@@ -145,11 +137,7 @@ def ensemble_members(run):
     forward = run.compile(lambda x: (lambda y: (y, y.softmax(-1).var(0).sum(-1)))(members(x)))
 
     def step(x, y):
-        optimizer.zero_grad()
-        loss = vmap(F.cross_entropy, in_dims=(0, None))(forward(x)[0], y).sum()
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, vmap(F.cross_entropy, in_dims=(0, None))(forward(x)[0], y).sum())
 
     given = [(run.normal(b, 3, 8), torch.randint(4, (b,))) for b in (10, 10, 7)]
     losses = [step(*each).detach().clone() for each in given]
@@ -305,11 +293,7 @@ def growing_graphs(run):
     forward, optimizer = run.compile(net, dynamic=True), torch.optim.AdamW(net.parameters(), 1e-3, eps=1e-3)
 
     def step(atoms, edges, kinds, graph, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(atoms, edges, kinds, graph, len(y)), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(forward(atoms, edges, kinds, graph, len(y)), y))
 
     given = [(torch.randint(9, (n,)), torch.randint(n, (2, e)), run.normal(e, 3), torch.arange(n) * g // n, torch.randint(2, (g,))) for n, e, g in ((40, 120, 4), (37, 99, 5), (52, 170, 4), (23, 61, 3))]
     return trained(net, step, given)
@@ -363,11 +347,7 @@ def radiance_fields(run):
     optimizer = torch.optim.Adam(nets.parameters(), 5e-4)
 
     def step(start, way, jitter, colour):
-        optimizer.zero_grad()
-        loss = sum(F.mse_loss(each, colour) for each in render(start, F.normalize(way, dim=-1), jitter))
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, sum(F.mse_loss(each, colour) for each in render(start, F.normalize(way, dim=-1), jitter)))
 
     return trained(nets, step, [(run.normal(n, 3), run.normal(n, 3), run(torch.rand(n, 1)), run(torch.rand(n, 3))) for n in (32, 32, 20)])
 
@@ -394,11 +374,7 @@ def signed_distance(run):
         return gone
 
     def step(x, normal, free):
-        optimizer.zero_grad()
-        loss = loss_of(x, F.normalize(normal, dim=-1), free)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss_of(x, F.normalize(normal, dim=-1), free))
 
     results, again = trained(net, step, [(run.normal(24, 3), run.normal(24, 3), run.normal(12, 3)) for _ in range(3)])
     with torch.no_grad():
@@ -442,11 +418,7 @@ def sampled_points(run):
     forward, optimizer = run.compile(net), torch.optim.Adam(net.parameters(), 1e-3, eps=1e-3)
 
     def step(points, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(points), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(forward(points), y))
 
     return trained(net, step, [(run.normal(b, n, 3), torch.randint(5, (b,))) for b, n in ((4, 40), (4, 40), (3, 56))])
 
@@ -489,10 +461,6 @@ def optical_flow(run):
     forward, optimizer = run.compile(net), torch.optim.AdamW(net.parameters(), 1e-3, eps=1e-3)
 
     def step(a, b, flow):
-        optimizer.zero_grad()
-        loss = sum(0.8 ** (2 - i) * (each - flow).abs().mean() for i, each in enumerate(forward(a, b)))
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, sum(0.8 ** (2 - i) * (each - flow).abs().mean() for i, each in enumerate(forward(a, b))))
 
     return trained(net, step, [(run.normal(n, 3, h, w), run.normal(n, 3, h, w), run.normal(n, 2, h, w)) for n, h, w in ((2, 24, 32), (2, 24, 32), (1, 32, 32))])

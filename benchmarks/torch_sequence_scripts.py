@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch_library_scripts import with_gradients
 from torch_research_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import trained
+from torch_training_scripts import descend, trained
 
 
 @script("teacher-forcing")
@@ -204,11 +204,7 @@ def low_bits_adapters(run):
     forward, optimizer = run.compile(net), torch.optim.AdamW([p for p in net.parameters() if p.requires_grad], 1e-3)
 
     def step(words):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten())
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(forward(words[:, :-1]).flatten(0, 1), words[:, 1:].flatten()))
 
     results, again = trained(net, step, [(torch.randint(40, (2, n)),) for n in (12, 12, 17)])
     with torch.no_grad():
@@ -238,11 +234,7 @@ def rare_words(run):
     forward, optimizer = run.compile(net), torch.optim.Adagrad(net.parameters(), 0.1)
 
     def step(*given):
-        optimizer.zero_grad()
-        loss = forward(*given)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, forward(*given))
 
     return trained(net, step, [(torch.randint(100, (b,)), torch.randint(100, (b, 6)), torch.randint(100, (b, 5))) for b in (12, 12, 9)])
 
@@ -277,10 +269,6 @@ def auto_correlation(run):
     forward, optimizer = run.compile(net), torch.optim.Adam(net.parameters(), 1e-3, eps=1e-3)
 
     def step(x, y):
-        optimizer.zero_grad()
-        loss = F.smooth_l1_loss(forward(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.smooth_l1_loss(forward(x), y))
 
     return trained(net, step, [(run.normal(b, n, 5), run.normal(b, n, 5)) for b, n in ((4, 24), (4, 24), (3, 36))])

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.utils import parametrizations
 from torch_library_scripts import with_gradients
 from torch_numeric_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import perceptron, state, trained
+from torch_training_scripts import descend, perceptron, state, trained
 
 
 @script("nested-compile")
@@ -172,12 +172,8 @@ def complex_operators(run):
     forward, optimizer = run.compile(net), torch.optim.Adam(net.parameters(), 1e-3)
 
     def step(x, steps, y):
-        optimizer.zero_grad()
         image, last = forward(x, steps)
-        loss = (image - y).flatten(1).norm(dim=1).mean() + last.square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, (image - y).flatten(1).norm(dim=1).mean() + last.square().mean())
 
     return trained(net, step, [(run.normal(b, 2, s, s), run.normal(b, 5, 4), run.normal(b, 1, s, s)) for b, s in ((3, 12), (3, 12), (2, 16))])
 
@@ -258,11 +254,7 @@ def orthogonal_weights(run):
     forward, optimizer = run.compile(net), torch.optim.SGD(net.parameters(), 0.05, momentum=0.9)
 
     def step(x, y):
-        optimizer.zero_grad()
-        loss = F.cross_entropy(forward(x), y)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, F.cross_entropy(forward(x), y))
 
     results, again = trained(net, step, [(run.normal(b, 3, 8, 8), torch.randint(3, (b,))) for b in (6, 6, 4)])
     net.eval()

@@ -53,6 +53,14 @@ def state(*modules):
     return [x.detach().clone() for module in modules for x in module.state_dict().values() if isinstance(x, torch.Tensor)]
 
 
+def descend(optimizer, loss):
+    """A step down the gradients of the loss, which is what it gives."""
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
 def trained(net, step, given):
     """Losses of the steps and what the network is then; and the step again."""
     losses = [step(*each).detach().clone() for each in given]
@@ -273,11 +281,7 @@ def checkpointed_layers(run):
     forward, optimizer = run.compile(net), torch.optim.SGD(net.parameters(), 0.01)
 
     def step(x):
-        optimizer.zero_grad()
-        loss = forward(x).square().mean()
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, forward(x).square().mean())
 
     return trained(net, step, [(run.normal(4, 10, 32),) for _ in range(3)])
 
@@ -377,11 +381,7 @@ def penalised(run):
         return critic(x).mean() - critic(y).mean() + 10 * (slope.norm(dim=1) - 1).square().mean()
 
     def step(x, y, mix):
-        optimizer.zero_grad()
-        loss = loss_of(x, y, mix)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss_of(x, y, mix))
 
     return trained(critic, step, [(run.normal(8, 12), run.normal(8, 12), run.normal(8, 1).sigmoid()) for _ in range(3)])
 
@@ -430,11 +430,7 @@ def inner_loop(run):
     optimizer = torch.optim.Adam(net.parameters(), 1e-2)
 
     def step(*given):
-        optimizer.zero_grad()
-        loss = loss_of(dict(net.named_parameters()), *given)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss_of(dict(net.named_parameters()), *given))
 
     return trained(net, step, [tuple(run.normal(10, 1) for _ in range(4)) for _ in range(3)])
 
@@ -459,10 +455,6 @@ def regional(run):
     optimizer = torch.optim.SGD(net.parameters(), 0.1)
 
     def step(x, z):
-        optimizer.zero_grad()
-        loss = loss_of(net(x), z)
-        loss.backward()
-        optimizer.step()
-        return loss
+        return descend(optimizer, loss_of(net(x), z))
 
     return trained(net, step, [(run.normal(n, 24), run.normal(n, 24)) for n in (8, 8, 5)])
