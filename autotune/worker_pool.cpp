@@ -13,6 +13,7 @@
 #include "autotune/worker_protocol.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "schedules/compile.h"
 
 namespace sylvite {
@@ -209,7 +210,10 @@ void WorkerPool::Rep::wait_for_children(double timeout) {
   }
   if (sockets.empty()) return;  // whoever was to work has just been given up on, and its job waits
   const double milliseconds = (until - steady_seconds()) * 1000 + 1;
-  poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
+  {
+    const ForkPoint others_go_on;
+    poll(sockets.data(), sockets.size(), static_cast<int>(std::clamp(milliseconds, 0.0, 1e9)));
+  }
   // Whoever stopped this process for a while may have stopped the children, too: none of it is theirs.
   constexpr double suspended_seconds = 1;
   const double late = steady_seconds() - until;
@@ -385,6 +389,9 @@ std::vector<CompileResult> WorkerPool::compile(const std::vector<CompileJob>& jo
   std::vector<CompileResult> results(jobs.size());
   while (outstanding() > 0) {
     if (stop.stop_requested()) throw Stopped{};
+    {
+      const ForkPoint between_kernels;
+    }
     if (auto result = next(patience)) {
       auto index = static_cast<std::size_t>(result->id - first);
       results.at(index) = std::move(*result->compiled);

@@ -6,6 +6,7 @@
 #include "autotune/worker_pool.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "runtime/build.h"
 #include "runtime/family.h"
@@ -149,8 +150,10 @@ void Ahead::choose_variants(const std::stop_token& stop) {
   left_ = std::max(left_, most_ / 2);
   const double start = steady_seconds();
   const std::vector<ChosenVariant> chosen =
-      sylvite::choose_variants(kernels, plans_.size(), static_cast<std::size_t>(left_), machine,
-                               [&] { return stop.stop_requested(); });
+      sylvite::choose_variants(kernels, plans_.size(), static_cast<std::size_t>(left_), machine, [&] {
+        const ForkPoint between_kernels;
+        return stop.stop_requested();
+      });
   turn = own_turn();
   model_.menu->add_variants(kernels, chosen);
   log_line(LogLevel::info, "sizes: {} variants of {} kernels, {:.2f} s", chosen.size(), kernels.size(),
@@ -178,6 +181,7 @@ AheadTurn::~AheadTurn() {
 
 /// Behind whoever waits for one.
 std::unique_lock<std::mutex> Ahead::own_turn() {
+  const ForkPoint others_go_on;
   constexpr std::chrono::microseconds pause(200);
   while (waiting_ > 0) std::this_thread::sleep_for(pause);
   return std::unique_lock(turn_);

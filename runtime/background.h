@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/fork.h"
 
 namespace sylvite {
 
@@ -21,13 +22,14 @@ template <typename Result>
 class Background {
  public:
   /// `make` runs in a thread of low priority, which the processes that it starts inherit: of a core that both want, the
-  /// caller gets three quarters. Where the token asks for it, it throws Stopped soon.
+  /// caller gets three quarters. Where the token asks for it, it throws Stopped soon. Forks wait for its fork points.
   explicit Background(std::function<Result(const std::stop_token&)> make)
       : making_(std::make_unique<Making>()) {
     making_->thread =
         std::jthread([making = making_.get(), make = std::move(make)](const std::stop_token& stop) {
           constexpr int niceness = 5;
           static_cast<void>(::setpriority(PRIO_PROCESS, 0, niceness));  // 0: this thread
+          const NoFork no_fork;
           try {
             making->result = make(stop);
             making->promise.set_value();

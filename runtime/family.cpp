@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
@@ -244,6 +245,7 @@ Built& Family::Rep::build(const Imported& imported, const Chooser& choose, const
 
 /// Where a kernel for many sizes does not compile in any way, those for these sizes alone serve.
 Built& Family::add(const Imported& imported, const Chooser& choose, const std::stop_token& stop) {
+  const NoFork no_fork;
   try {
     return rep_->build(imported, choose, stop);
   } catch (const Error& error) {

@@ -76,9 +76,8 @@ DType dtype_of_format(const std::string& format) {
 std::optional<Array> read_buffer(PyObject* object) {
   const std::shared_ptr<Py_buffer> buffer(new Py_buffer(), [](Py_buffer* held) {
     if (held->obj != nullptr && Py_IsInitialized()) {
-      const PyGILState_STATE state = PyGILState_Ensure();
+      const WithGil gil;
       PyBuffer_Release(held);
-      PyGILState_Release(state);
     }
     delete held;
   });

@@ -46,9 +46,8 @@ std::shared_ptr<const void> keep(PyObject* object) {
   Py_INCREF(object);
   return {object, [](const void* kept) {
             if (!Py_IsInitialized()) return;
-            const PyGILState_STATE state = PyGILState_Ensure();
+            const WithGil gil;
             Py_DECREF(static_cast<PyObject*>(const_cast<void*>(kept)));
-            PyGILState_Release(state);
           }};
 }
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
+
 namespace sylvite::python {
 
 /// A Python error is set: whoever catches this returns to Python.
@@ -58,6 +60,22 @@ class WithoutGil {
 
  private:
   PyThreadState* state_;
+};
+
+/// The GIL, in a thread that has it or not. Forks do not wait for who waits for it: who has it may be about to fork.
+class WithGil {
+ public:
+  WithGil() : state_(take()) {}
+  ~WithGil() { PyGILState_Release(state_); }
+  WithGil(const WithGil&) = delete;
+  WithGil& operator=(const WithGil&) = delete;
+
+ private:
+  static PyGILState_STATE take() {
+    const ForkPoint others_go_on;
+    return PyGILState_Ensure();
+  }
+  PyGILState_STATE state_;
 };
 
 /// Keeps the object until the last copy is gone; that may happen in any thread, with or without the GIL.
