@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <random>
 
 #include "base/clock.h"
@@ -169,10 +170,10 @@ TEST_F(FamilyTest, SizesThatRunOftenGetKernelsForThemAlone) {
 /// What is compiled ahead is not there, and is compiled once it is needed; whatever the parent's thread was at.
 TEST_F(FamilyTest, ChildrenMadeByForkRunAtOtherSizes) {
   CompiledModel model = compiled("batch=1..8,sequence=1..64@16", {{"cache.enabled", "off"}});
-  constexpr int count = 6;
   constexpr int between = 5000;  // microseconds
-  for (int i = 0; i < count; ++i) {
-    const pid_t child = ::fork();
+  std::array<pid_t, 6> children{};
+  for (pid_t& child : children) {
+    child = ::fork();
     if (child == 0) {
       {
         CompiledModel mine = std::move(model);
@@ -185,9 +186,9 @@ TEST_F(FamilyTest, ChildrenMadeByForkRunAtOtherSizes) {
     ASSERT_GT(child, 0);
     ::usleep(between);
   }
-  for (int i = 0; i < count; ++i) {
+  for (const pid_t child : children) {
     int status = 0;
-    ASSERT_GT(::wait(&status), 0);
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), 0);
   }
