@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What a step of training takes on a GPU at a size that was not met before, and at its next calls: bf16 by autocast,
-dynamic=True, one of torch's backends; with the loss and the largest relative difference of a gradient beside eager's.
+"""What a step of training takes at a size that was not met before, and at its next calls, on a GPU (bf16 by autocast) or
+a CPU (f32): dynamic=True, one of torch's backends; with the loss and the largest relative difference of a gradient beside
+eager's.
 
   training_sizes.py decoder --backend sylvite
   training_sizes.py images --backend inductor --count 14
+  training_sizes.py images --device cpu
 """
 import argparse
 import random
@@ -63,25 +65,27 @@ class Images(nn.Module):
         return F.cross_entropy(self.head(self.last(x).mean((2, 3))), wanted)
 
 
-def tokens(draw):
+def tokens(draw, device):
     batch, length = draw.randint(2, 16), draw.randint(33, 256)
-    return f"{batch}x{length}", [torch.randint(0, WORDS, (batch, length), device="cuda") for _ in range(2)]
+    return f"{batch}x{length}", [torch.randint(0, WORDS, (batch, length), device=device) for _ in range(2)]
 
 
-def images(draw):
+def images(draw, device):
     batch, side = draw.randint(2, 32), 8 * draw.randint(8, 28)
-    picture = torch.randn(batch, 3, side, side, device="cuda").to(memory_format=torch.channels_last)
-    return f"{batch}x{side}", [picture, torch.randint(0, 100, (batch,), device="cuda")]
+    picture = torch.randn(batch, 3, side, side, device=device).to(memory_format=torch.channels_last)
+    return f"{batch}x{side}", [picture, torch.randint(0, 100, (batch,), device=device)]
 
 
 def step(network, call, data):
     """The loss and gradients, and seconds until the device has them."""
     network.zero_grad(set_to_none=True)
     start = time.time()
-    with torch.autocast("cuda", torch.bfloat16):
+    on_gpu = data[0].is_cuda
+    with torch.autocast("cuda", torch.bfloat16, enabled=on_gpu):
         loss = call(*data)
     loss.backward()
-    torch.cuda.synchronize()
+    if on_gpu:
+        torch.cuda.synchronize()
     return loss.item(), [weight.grad for weight in network.parameters()], time.time() - start
 
 
@@ -89,15 +93,18 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network", choices=["decoder", "images"])
     parser.add_argument("--backend", default="sylvite")
+    parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--count", type=int, default=14, help="sizes")
     args = parser.parse_args()
     torch.manual_seed(0)
     make, draw_data = (Decoder, tokens) if args.network == "decoder" else (Images, images)
-    network = make().cuda().to(memory_format=torch.channels_last) if args.network == "images" else make().cuda()
+    network = make().to(args.device)
+    if args.network == "images":
+        network = network.to(memory_format=torch.channels_last)
     compiled = torch.compile(network, backend=args.backend, dynamic=True)
     draw = random.Random(1)
     for _ in range(args.count):
-        name, data = draw_data(draw)
+        name, data = draw_data(draw, args.device)
         loss, gradients, first = step(network, compiled, data)
         again = min(step(network, compiled, data)[2] for _ in range(6))
         wanted, eager, _ = step(network, network, data)
