@@ -86,6 +86,25 @@ Kernel attention_kernel(std::int64_t length, std::int64_t heads, bool causal) {
   return make_kernel(body, {false, false, false});
 }
 
+/// By the filter of a 3x3 or larger convolution whose padding keeps the size.
+Kernel gradient_kernel(const Dims& x, std::int64_t out_channels, std::int64_t window, std::int64_t stride) {
+  Graph body;
+  const Layout blocked{channel_block};
+  TensorType image = make_type(element, x);
+  TensorType gradient = make_type(element, {x[0], out_channels, x[2] / stride, x[3] / stride});
+  gradient.layout = blocked;
+  if (x[1] >= channel_block) image.layout = blocked;
+  const ValueId g = body.add_input("g", gradient);
+  const ValueId in = body.add_input("x", image);
+  const std::int64_t pad = window / 2;
+  body.outputs = {body.add(Op::filter_gradient, {g, in},
+                           {{"kernel", Dims{window, window}},
+                            {"strides", Dims{stride, stride}},
+                            {"dilations", Dims{1, 1}},
+                            {"pads", Dims{pad, pad, pad, pad}}})};
+  return make_kernel(body, {false, false});
+}
+
 struct Row {
   std::string name;
   double operations;
@@ -100,6 +119,14 @@ Row conv_row(const std::string& model, const Dims& x, std::int64_t out, std::int
                       x[3], window, window, stride),
           2.0 * static_cast<double>(pixels) * channels * static_cast<double>(out * window * window),
           [=] { return conv_kernel(x, out, window, stride, depthwise, activation); }};
+}
+
+Row gradient_row(const Dims& x, std::int64_t out, std::int64_t window, std::int64_t stride) {
+  const std::int64_t pixels = x[0] * (x[2] / stride) * (x[3] / stride);
+  return {fmt::format("gradient by filter {}x{}->{} {}x{} {}x{}/{}", x[0], x[1], out, x[2], x[3], window,
+                      window, stride),
+          2.0 * static_cast<double>(pixels * x[1] * out * window * window),
+          [=] { return gradient_kernel(x, out, window, stride); }};
 }
 
 Row dense_row(const std::string& model, std::int64_t m, std::int64_t n, std::int64_t k, Op activation) {
@@ -176,6 +203,13 @@ std::vector<Row> rows() {
                        [product, m] { return bits_kernel(product, m, 2048, 2048); }});
     }
   }
+  table.push_back(gradient_row({16, 3, 176, 176}, 64, 7, 2));
+  table.push_back(gradient_row({16, 64, 56, 56}, 64, 3, 1));
+  table.push_back(gradient_row({2, 64, 224, 224}, 64, 3, 1));
+  table.push_back(gradient_row({16, 128, 28, 28}, 128, 3, 1));
+  table.push_back(gradient_row({16, 256, 28, 28}, 256, 3, 2));
+  table.push_back(gradient_row({16, 256, 14, 14}, 256, 3, 1));
+  table.push_back(gradient_row({16, 512, 7, 7}, 512, 3, 1));
   table.push_back({"bert matmul 12 x 128x128x64 batched", 2.0 * 12 * 128 * 128 * 64,
                    [] { return batched_kernel(12, 128, 128, 64); }});
   table.push_back({"bert matmul 12 x 128x64x128 batched", 2.0 * 12 * 128 * 128 * 64,

@@ -279,7 +279,7 @@ Imported bind_sizes(const OpenModel& model, const Sizes& sizes) {
     Imported imported = load(model.setup, model.path, sizes, [&] {
       return model.torch != nullptr
                  ? import_torch_file(*model.torch, model.parsed.options, model.parsed.sizes, sizes,
-                                     has_gradient_templates(model.setup->machine))
+                                     gradient_kernels(model.setup->machine))
                  : import_at(model.parsed, sizes);
     });
     weights.keep(imported.plan->weights);

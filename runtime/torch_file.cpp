@@ -175,11 +175,11 @@ ModelSizes torch_file_sizes(const TorchFile& file, const ImportOptions& options)
 }
 
 ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options, const ModelSizes& model,
-                                const Sizes& sizes, bool keep_gradients) {
+                                const Sizes& sizes, GradientKernels gradients) {
   TorchImportOptions torch;
   torch.sizes = symbol_values(file, options, model, sizes);
   torch.max_nodes = options.max_nodes;
-  torch.keep_gradients = keep_gradients;
+  torch.gradients = gradients;
   torch.constants = file.weights;
   for (const auto& [name, value] : options.bound_inputs) torch.constants.insert_or_assign(name, value);
   TorchGraph imported = import_torch(file.text, torch);

@@ -7,6 +7,7 @@
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/model_facts.h"
 #include "frontend/onnx/model_sizes.h"
+#include "frontend/ops/gradient_kernels.h"
 
 namespace sylvite {
 
@@ -31,10 +32,10 @@ struct TorchFile {
 [[nodiscard]] ModelSizes torch_file_sizes(const TorchFile& file, const ImportOptions& options);
 
 /// The graph at `sizes`, which are of `model`: torch_file_sizes with the same options. Parameters without a value are inputs; with
-/// `options.random_weights` they are constants of random numbers. `keep_gradients`: see TorchImportOptions. Throws what
+/// `options.random_weights` they are constants of random numbers. `gradients`: see TorchImportOptions. Throws what
 /// import_torch throws.
 [[nodiscard]] ImportedModel import_torch_file(const TorchFile& file, const ImportOptions& options,
                                               const ModelSizes& model, const Sizes& sizes,
-                                              bool keep_gradients = false);
+                                              GradientKernels gradients = GradientKernels::none);
 
 }  // namespace sylvite

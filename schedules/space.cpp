@@ -26,6 +26,7 @@ const std::vector<Space>& space_table() {
       depthwise_blocked_space,
       conv_rows_space,
       conv_winograd_space,
+      filter_gradient_blocked_space,
       attention_chunks_space,
       attention_rows_space,
       contraction_space,
@@ -150,8 +151,9 @@ std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
   return accepted;
 }
 
-bool has_gradient_templates(const Machine& machine) {
-  return refuse_hopper_template(machine).empty();
+GradientKernels gradient_kernels(const Machine& machine) {
+  if (!machine.gpu) return GradientKernels::blocks;
+  return refuse_hopper_template(machine).empty() ? GradientKernels::templates : GradientKernels::none;
 }
 
 std::string refuse_product_templates(const Kernel& kernel, const Machine& machine) {

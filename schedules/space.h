@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "frontend/ops/gradient_kernels.h"
 #include "lowering/plan/kernel.h"
 #include "schedules/candidate.h"
 #include "schedules/machine.h"
@@ -76,8 +77,8 @@ struct Refusal {
 [[nodiscard]] std::vector<BoundSpace> spaces_for(const Kernel& kernel, const Machine& machine,
                                                  std::vector<Refusal>* refusals = nullptr);
 
-/// Has the machine templates for operations that are gradients: Op::filter_gradient and its like?
-[[nodiscard]] bool has_gradient_templates(const Machine& machine);
+/// Which operations that are gradients, Op::filter_gradient and its like, the machine has spaces for.
+[[nodiscard]] GradientKernels gradient_kernels(const Machine& machine);
 /// Why none of the templates and libraries for products that default mode runs takes the kernel; empty when one
 /// does. What they leave runs many times as long.
 [[nodiscard]] std::string refuse_product_templates(const Kernel& kernel, const Machine& machine);

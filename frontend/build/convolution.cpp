@@ -395,6 +395,31 @@ bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
          (groups == 1 || is_depthwise || is_joined);
 }
 
+bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
+                       std::int64_t groups) {
+  constexpr std::int64_t most_columns = 12, least_outputs = 8;
+  if (x.rank() != 4 || x.dtype() != DType::f32) return false;
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  if (groups == 1 && has_patches(grad, x, kernel, window)) return true;
+  const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
+  return (groups == 1 || is_depthwise) && kernel[0] * kernel[1] > 1 && kernel[1] <= most_columns &&
+         grad.dim(1) >= least_outputs;
+}
+
+Sym filter_gradient_of_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
+                              std::int64_t groups) {
+  const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
+  if (groups == 1 && has_patches(grad, x, kernel, window)) return gradient_by_patches(grad, x, filter_dims);
+  const Sym products = grad.builder().add(Op::filter_gradient, {grad, x},
+                                          {{"kernel", kernel},
+                                           {"strides", window.strides},
+                                           {"pads", joined(window.padding, window.padding)},
+                                           {"dilations", window.dilations},
+                                           {"groups", groups}});
+  const Sym each = reshape(products, {products.dim(1), filter_dims[0], filter_dims[1]});
+  return reshape(transpose(each, {1, 2, 0}), filter_dims);
+}
+
 Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                           std::int64_t groups) {
   const Dims kernel(filter_dims.begin() + 2, filter_dims.end());

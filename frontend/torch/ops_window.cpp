@@ -99,6 +99,8 @@ Sym gradient_of_filter(TorchContext& c, Sym grad, Sym x, const Dims& filter_dims
                            as_image(filter_dims, 1), window, groups);
     return reshape(lines, filter_dims);
   }
+  if (c.gradients() == GradientKernels::blocks && is_kept_in_blocks(grad, x, filter_dims, window, groups))
+    return filter_gradient_of_blocks(grad, x, filter_dims, window, groups);
   const bool is_kept = c.keeps_gradients() && is_kept_whole(grad, x, groups);
   return (is_kept ? whole_filter_gradient : filter_gradient)(grad, x, filter_dims, window, groups);
 }

@@ -36,7 +36,9 @@ class TorchContext {
                const TorchImportOptions& options, std::string_view schema);
 
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
-  [[nodiscard]] bool keeps_gradients() const { return options_.keep_gradients; }
+  [[nodiscard]] GradientKernels gradients() const { return options_.gradients; }
+  /// Those that have templates on a GPU.
+  [[nodiscard]] bool keeps_gradients() const { return gradients() == GradientKernels::templates; }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
   [[nodiscard]] std::string name_of(std::string_view name);  ///< of the value that is given, else empty

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "frontend/ops/gradient_kernels.h"
 #include "sylvite/graph.h"
 #include "sylvite/tensor.h"
 
@@ -18,9 +19,7 @@ struct TorchImportOptions {
   /// with other strides is given in the order of its memory: see TorchInput.
   std::map<std::string, Tensor> constants = {};
   std::int64_t max_nodes = 30'000;  ///< most operations that the text may have
-  /// Gradients of convolutions by their filters, and of max poolings, of images of 16-bit floats are operations of their own,
-  /// which have templates on a GPU; else they are made of others.
-  bool keep_gradients = false;
+  GradientKernels gradients = GradientKernels::none;
 };
 
 /// A tensor as torch sees it.

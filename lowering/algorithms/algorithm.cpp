@@ -26,6 +26,7 @@ constexpr std::array forms = {
     FormRow{"conv_winograd", conv_winograd_packings, build_conv_winograd},
     FormRow{"depthwise_blocked", depthwise_blocked_packings, build_depthwise_blocked},
     FormRow{"conv_rows", conv_rows_packings, build_conv_rows},
+    FormRow{"filter_gradient_blocked", generic_packings, build_filter_gradient_blocked},
     FormRow{"attention_chunks", generic_packings, build_attention_chunks},
     FormRow{"attention_rows", generic_packings, build_attention_rows},
 };

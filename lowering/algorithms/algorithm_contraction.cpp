@@ -109,37 +109,42 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
 void define_filter_gradient(AlgorithmBuilder& builder, const Node& node) {
   const ValueId out = node.outputs.front();
   const TensorType& type = builder.type(out);
-  const Dims gradient = builder.type(node.inputs[0]).dims();
+  const ValueId gradient = node.inputs[0];
   const SlidingWindow window = window_of(node);
-  const std::int64_t part = filter_gradient_part(gradient, node.attributes.integer("parts"));
+  const std::size_t rank = window.kernel.size();
+  Expr pixels = 1;
+  for (std::size_t s = 0; s < rank; ++s) pixels = pixels * builder.extent(gradient, s + 2);
+  const Expr all = builder.extent(gradient, 0) * pixels;
+  const std::int64_t parts = node.attributes.integer("parts");
+  const Expr part =
+      parts == 1 ? all : Expr(to_int(filter_gradient_part(builder.type(gradient).dims(), parts)));
   const std::vector<Var> vars = AlgorithmBuilder::vars_of(type);
   const Coordinates at = AlgorithmBuilder::coordinates_of(type);  // part, tap, output, channel of the group
-  const Halide::RDom domain = reduction_domain({part});
-  const std::size_t rank = window.kernel.size();
+  const Halide::RDom domain = open_reduction_domain({part});
   const std::int64_t side_by_side = node.attributes.integer("joined") != 0 ? window.kernel.back() : 1;
   const std::int64_t channels = type.dims()[3] / side_by_side;
-  Expr pixel = at[0].full * to_int(part) + domain[0];
+  Expr pixel = at[0].full * part + domain[0];
   Expr tap = at[1].full * to_int(side_by_side) + at[3].full / to_int(channels);
   const Expr channel = at[3].full % to_int(channels);
-  const std::int64_t pixels = checked_product({gradient.begin() + 2, gradient.end()}, "map");
-  const Expr is_there = pixel < to_int(gradient[0] * pixels);
-  pixel = Halide::min(pixel, to_int(gradient[0] * pixels - 1));
-  Coordinates at_gradient = {pixel / to_int(pixels), at[2]};
+  const Expr is_there = pixel < all;
+  pixel = Halide::min(pixel, all - 1);
+  Coordinates at_gradient = {pixel / pixels, at[2]};
   at_gradient.resize(rank + 2);
   Coordinates taps(rank);
   for (std::size_t s = rank; s-- > 0;) {
-    at_gradient[s + 2] = pixel % to_int(gradient[s + 2]);
-    pixel = pixel / to_int(gradient[s + 2]);
+    at_gradient[s + 2] = pixel % builder.extent(gradient, s + 2);
+    pixel = pixel / builder.extent(gradient, s + 2);
     taps[s] = tap % to_int(window.kernel[s]);
     tap = tap / to_int(window.kernel[s]);
   }
   const Tap met = tap_at(builder, window, at_gradient, taps, builder.type(node.inputs[1]).shape);
-  const std::int64_t groups = node.attributes.integer("groups"), outputs = gradient[1] / groups;
+  const std::int64_t groups = node.attributes.integer("groups"),
+                     outputs = builder.type(gradient).shape[1].known() / groups;
   Coordinates at_input = {at_gradient[0], input_channel(at[2], channel, outputs, channels, groups)};
   at_input.insert(at_input.end(), met.spatial.begin(), met.spatial.end());
   const Halide::Type sum = sum_type(type.dtype);
   const Expr x = cast(sum, builder.read_rounded(node.inputs[1], at_input));
-  const Expr grad = cast(sum, builder.read_rounded(node.inputs[0], at_gradient));
+  const Expr grad = cast(sum, builder.read_rounded(gradient, at_gradient));
   Func folded = builder.stage(builder.name(out) + "_fold");
   folded(vars) = zero_of(sum);
   folded(vars) += select(is_there && met.is_inside, x * grad, zero_of(sum));

@@ -50,6 +50,7 @@ struct FormRow {
 [[nodiscard]] Algorithm build_matmul_activations(const Kernel& kernel, const Form& form);
 [[nodiscard]] std::vector<Packing> matmul_bits_packings(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_matmul_bits(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_filter_gradient_blocked(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_attention_chunks(const Kernel& kernel, const Form& form);
 [[nodiscard]] Algorithm build_attention_rows(const Kernel& kernel, const Form& form);
 

@@ -15,19 +15,20 @@ namespace sylvite {
 namespace {
 
 /// Is what a convolution reads of an image, and makes of it, of one size in all runs?
-bool has_known_images(const Kernel& kernel, const ConvProblem& problem) {
+bool has_known_images(const Kernel& kernel, ValueId x, ValueId out) {
   if (!kernel.open) return true;
-  return std::ranges::all_of(std::array{problem.x, problem.anchor}, [&](ValueId id) {
+  return std::ranges::all_of(std::array{x, out}, [&](ValueId id) {
     const Shape& shape = kernel.open->type(id).shape;
     return shape[2].is_known() && shape[3].is_known();
   });
 }
 
-void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ConvProblem& problem) {
+/// Of images `out` that windows of `kernel_dims` make of `problem.x`.
+void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ValueId out_id,
+                       const Dims& kernel_dims, ConvProblem& problem) {
   const Graph& body = kernel.body;
   const Shape& in = body.type(problem.x).shape;
-  const Dims weight = body.type(problem.weight).dims();
-  const Shape& out = body.type(problem.anchor).shape;
+  const Shape& out = body.type(out_id).shape;
   const Dims& strides = attributes.integers("strides");
   const Dims& dilations = attributes.integers("dilations");
   const Dims& pads = attributes.integers("pads");
@@ -38,8 +39,8 @@ void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ConvP
   problem.out_channels = out[1].known();
   problem.out_height = number_or_open(out[2]);
   problem.out_width = number_or_open(out[3]);
-  problem.kernel_y = weight[2];
-  problem.kernel_x = weight[3];
+  problem.kernel_y = kernel_dims.at(0);
+  problem.kernel_x = kernel_dims.at(1);
   problem.stride_y = strides.at(0);
   problem.stride_x = strides.at(1);
   problem.dilation_y = dilations.at(0);
@@ -48,7 +49,7 @@ void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ConvP
   problem.pad_left = pads.at(1);
   const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation,
                        std::int64_t pad) { return (extent - 1) * stride + (window - 1) * dilation - pad; };
-  if (!has_known_images(kernel, problem)) {
+  if (!has_known_images(kernel, problem.x, out_id)) {
     problem.padded = std::ranges::any_of(pads, [](std::int64_t pad) { return pad > 0; });
     return;
   }
@@ -106,7 +107,8 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.block = body.type(problem.anchor).layout.channel_block;
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
-  read_conv_extents(kernel, node.attributes, problem);
+  const Dims weight = body.type(problem.weight).dims();
+  read_conv_extents(kernel, node.attributes, problem.anchor, {weight.at(2), weight.at(3)}, problem);
   const DType element = body.type(problem.x).dtype;
   problem.element = element == DType::u8 ? DType::i8 : element;
   if (body.type(problem.anchor).shape.product() == 0 || body.type(problem.weight).element_count() == 0)
@@ -205,6 +207,40 @@ std::string rows_refusal(const Graph& body, const Node& first, const Node& secon
 
 Reading<ConvProblem> read_conv(const Kernel& kernel, bool depthwise) {
   return with_folded_channels(read_conv_products(kernel, depthwise));
+}
+
+Reading<FilterGradientProblem> read_filter_gradient(const Kernel& kernel) {
+  if (kernel.kind != KernelClass::convolution || kernel.body.node(kernel.anchor).op != Op::filter_gradient)
+    return {{}, "it is no gradient by a filter"};
+  if (std::string refusal = body_refusal(kernel); !refusal.empty()) return {{}, std::move(refusal)};
+  const Graph& body = kernel.body;
+  const Node& node = body.node(kernel.anchor);
+  Reading<FilterGradientProblem> reading;
+  auto& [image, gradient] = reading.problem;
+  gradient = node.inputs.at(0);
+  image.x = node.inputs.at(1);
+  image.anchor = node.outputs.at(0);
+  image.output = body.outputs[0];
+  const TensorType &made = body.type(gradient), &x = body.type(image.x);
+  if (x.rank() != 4 || x.dtype != DType::f32) return {{}, "its images are no planes of f32"};
+  if (made.layout.channel_block == 0) return {{}, "its gradient is not channel-blocked"};
+  const std::int64_t groups = node.attributes.integer("groups");
+  if (node.attributes.integer("parts") != 1 || node.attributes.integer("joined") != 0)
+    return {{}, "it has parts or joined taps"};
+  if (!made.shape[1].is_known() || !x.shape[1].is_known()) return {{}, "its channels are open"};
+  if (body.type(image.anchor).element_count() == 0) return {{}, "it is empty"};
+  image.block = made.layout.channel_block;
+  image.x_is_blocked = x.layout.channel_block != 0;
+  image.x_is_computed = is_computed(body, image.x);
+  read_conv_extents(kernel, node.attributes, gradient, node.attributes.integers("kernel"), image);
+  if (!image.x_is_blocked && (groups > 1 || image.channels >= image.block))
+    return {{}, "its input is not channel-blocked"};
+  image.source_block = image.x_is_blocked ? x.layout.channel_block : static_cast<int>(image.channels);
+  image.depthwise = groups > 1;
+  if (groups > 1 &&
+      (groups != image.channels || groups != image.out_channels || image.source_block != image.block))
+    return {{}, "it has groups, and is not depthwise in blocks"};
+  return reading;
 }
 
 Reading<ConvRowsProblem> read_conv_rows(const Kernel& kernel) {

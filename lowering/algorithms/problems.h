@@ -152,6 +152,18 @@ struct ConvProblem {
 /// 3, strides, dilations, and inputs with less than a block of channels.
 [[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
+/// The gradient of a 2-D convolution of one group, or depthwise, by its filter. `image` is that convolution, its result the gradient,
+/// of f32 in blocks; `anchor` is the filter's.
+struct FilterGradientProblem {
+  ConvProblem image;
+  ValueId gradient = no_value;
+
+  /// Input channels that each of the gradient's meets, and blocks of them.
+  [[nodiscard]] int channels_in_block() const { return image.depthwise ? 1 : image.source_block; }
+  [[nodiscard]] std::int64_t blocks() const { return image.depthwise ? 1 : image.source_blocks(); }
+};
+[[nodiscard]] Reading<FilterGradientProblem> read_filter_gradient(const Kernel& kernel);
+
 inline constexpr int conv_tile_depth = 32;  ///< bf16 channels in a row of a tile
 
 /// As read_conv without depthwise and groups: blocks have a multiple of conv_tile_depth channels, and the fold takes

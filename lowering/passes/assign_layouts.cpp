@@ -161,9 +161,16 @@ std::optional<Wanted> pool_gradient_rule(const Operands& operands) {
 
 /// Products of channels of the same pixels.
 std::optional<Wanted> filter_gradient_rule(const Operands& operands) {
-  const bool fits = operands.blocks.hold_all && operands.type(0).rank() == 4 &&
-                    operands.blocks.fit(operands.type(0)) && operands.blocks.fit(operands.type(1));
-  return fits ? std::optional(Wanted(2, true)) : std::nullopt;
+  const bool fits = operands.type(0).rank() == 4 && operands.blocks.fit(operands.type(0)) &&
+                    operands.blocks.fit(operands.type(1));
+  if (!fits) return std::nullopt;
+  if (operands.blocks.hold_all) return Wanted(2, true);
+  const std::int64_t groups = operands.node.attributes.integer("groups"),
+                     channels = operands.type(1).dims()[1];
+  const bool is_depthwise = groups == channels && operands.type(0).dims()[1] == channels;
+  if ((groups != 1 && !is_depthwise) || operands.type(1).dtype != DType::f32) return std::nullopt;
+  // As for a convolution, whose image few channels leave dense.
+  return Wanted{true, groups > 1 || operands.blocked[1] || channels >= operands.blocks.size};
 }
 
 std::optional<Wanted> concat_rule(const Operands& operands) {
@@ -409,7 +416,7 @@ class Assigner {
 
 bool has_convolutions(const Graph& graph) {
   return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const Node& node) { return node.op == Op::conv; });
+                     [](const Node& node) { return node.op == Op::conv || node.op == Op::filter_gradient; });
 }
 
 }  // namespace

@@ -262,7 +262,7 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
   const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
   TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
-                             .keep_gradients = has_gradient_templates(setup->machine)};
+                             .gradients = gradient_kernels(setup->machine)};
   const auto load_at = [&](const Sizes& at) {
     NotedSizeFacts facts;
     MadeWeights::Import weights(open != nullptr ? open->model.made.get() : nullptr);

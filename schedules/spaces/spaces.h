@@ -17,6 +17,7 @@ extern const Space conv_blocked_space;
 extern const Space depthwise_blocked_space;
 extern const Space conv_rows_space;
 extern const Space conv_winograd_space;
+extern const Space filter_gradient_blocked_space;
 extern const Space attention_chunks_space;
 extern const Space attention_rows_space;
 extern const Space contraction_space;

@@ -70,6 +70,35 @@ std::vector<OpenCase> open_cases() {
        "  %v0: f32[20,s1] = matmul(%in0, %in1)\n  return %v0\n}\n",
        "",
        {{{"s0", 16}, {"s1", 2}}, {{"s0", 33}, {"s1", 15}}, {{"s0", 61}, {"s1", 7}}}},
+      {"filter_gradient",
+       "graph kernel(%in0: f32[s0,40,s1,s2]@c16, %in1: f32[s0,24,s1,s2]@c16) where {s0: 2..@3, s1: 4..@12, "
+       "s2: "
+       "6..@15} {\n"
+       "  %v0: f32[1,9,40,24] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=1, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}, {"s2", 6}},
+        {{"s0", 9}, {"s1", 12}, {"s2", 40}},
+        {{"s0", 3}, {"s1", 33}, {"s2", 15}}}},
+      {"filter_gradient_of_few_channels",
+       "graph kernel(%in0: f32[s0,32,s1,s1]@c16, %in1: f32[s0,3,s2,s2]) where {s0: 2..@3, s1: 4..@12, s2: "
+       "8..@24} "
+       "{\n"
+       "  %v0: f32[1,9,32,3] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=1, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[2,2]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}, {"s2", 8}}, {{"s0", 9}, {"s1", 12}, {"s2", 23}}}},
+      {"filter_gradient_of_channels_apart",
+       "graph kernel(%in0: f32[s0,40,s1,s2]@c16, %in1: f32[s0,40,s1,s2]@c16) where {s0: 2..@3, s1: 4..@12, "
+       "s2: "
+       "6..@15} {\n"
+       "  %v0: f32[1,9,40,1] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=40, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}, {"s2", 6}}, {{"s0", 9}, {"s1", 12}, {"s2", 40}}}},
       {"layer_norm",
        "graph kernel(%in0: f32[s0,s1,72], %in1: f32[72], %in2: f32[72]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,72] = layer_norm(%in0, %in1, %in2) {axis=2, epsilon=1e-05}\n  return %v0\n}\n",

@@ -335,14 +335,44 @@ TEST(ImportTorch, TakesNoHarmFromDamagedText) {
 }
 
 /// The gradients of a convolution as a graph of few small whole numbers, in the form that is asked for.
-std::vector<Tensor> convolution_gradients(const std::string& text, bool keep_gradients) {
-  const TorchGraph imported = import_torch(text, {.keep_gradients = keep_gradients});
+std::vector<Tensor> convolution_gradients(const std::string& text, GradientKernels gradients) {
+  const TorchGraph imported = import_torch(text, {.gradients = gradients});
   std::vector<Tensor> inputs;
   for (const ValueId id : imported.graph.inputs) {
     Tensor& input = inputs.emplace_back(imported.graph.type(id).dtype, imported.graph.type(id).dims());
     for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i * 5 % 7) - 3);
   }
   return interpret(imported.graph, inputs);
+}
+
+void expect_same_gradients(const std::string& text, GradientKernels gradients) {
+  const Tensor wanted = convolution_gradients(text, GradientKernels::none).at(0);
+  const Tensor got = convolution_gradients(text, gradients).at(0);
+  ASSERT_EQ(got.dims(), wanted.dims());
+  for (std::int64_t i = 0; i < wanted.size(); ++i)
+    ASSERT_EQ(got.as_double(i), wanted.as_double(i)) << text << i;
+}
+
+TEST(ImportTorch, GradientsInBlocksAreThoseOfOthers) {
+  const char* texts[] = {
+      R"(torch g(%g: f32[2,9,5,4], %x: f32[2,3,9,8], %w: f32[9,3,3,3]) {
+  %y: (none, f32[9,3,3,3], none) = aten.convolution_backward.default(%g, %x, %w, [0], [2, 2], [1, 1], [1, 1], false, [0, 0], 1, [false, true, false])
+  %1: f32[9,3,3,3] = getitem(%y, 1)
+  return %1
+})",
+      // Each channel by itself, dilated.
+      R"(torch g(%g: f32[2,8,5,6], %x: f32[2,8,9,8], %w: f32[8,1,3,2]) {
+  %y: (none, f32[8,1,3,2], none) = aten.convolution_backward.default(%g, %x, %w, [0], [1, 1], [0, 0], [2, 2], false, [0, 0], 8, [false, true, false])
+  %1: f32[8,1,3,2] = getitem(%y, 1)
+  return %1
+})",
+      // Windows side by side.
+      R"(torch g(%g: f32[2,8,3,2], %x: f32[2,3,48,32], %w: f32[8,3,16,16]) {
+  %y: (none, f32[8,3,16,16], none) = aten.convolution_backward.default(%g, %x, %w, [0], [16, 16], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])
+  %1: f32[8,3,16,16] = getitem(%y, 1)
+  return %1
+})"};
+  for (const char* text : texts) expect_same_gradients(text, GradientKernels::blocks);
 }
 
 TEST(ImportTorch, GradientsForTemplatesAreThoseOfOthers) {
@@ -364,13 +394,7 @@ TEST(ImportTorch, GradientsForTemplatesAreThoseOfOthers) {
   %1: bf16[5,3,4,4] = getitem(%y, 1)
   return %1
 })"};
-  for (const char* text : texts) {
-    const Tensor wanted = convolution_gradients(text, false).at(0);
-    const Tensor got = convolution_gradients(text, true).at(0);
-    ASSERT_EQ(got.dims(), wanted.dims());
-    for (std::int64_t i = 0; i < wanted.size(); ++i)
-      ASSERT_EQ(got.as_double(i), wanted.as_double(i)) << text << i;
-  }
+  for (const char* text : texts) expect_same_gradients(text, GradientKernels::templates);
 }
 
 }  // namespace
