@@ -1,6 +1,7 @@
 #include "schedules/directives/own_directives.h"
 
 #include "schedules/directives/amx_tiles.h"
+#include "schedules/directives/even_folds.h"
 #include "schedules/directives/even_odd_lanes.h"
 #include "schedules/directives/mask_loads.h"
 #include "schedules/directives/overlap_epilogue.h"
@@ -43,7 +44,9 @@ void add_own_passes(const Schedule& schedule, const Algorithm& algorithm, const 
       if (row.scope == DirectiveScope::kernel) break;
     }
   }
-  if (!is_gpu_target(target)) pipeline.add_custom_lowering_pass(new MaskLoads());  // which the pipeline owns
+  if (is_gpu_target(target)) return;
+  pipeline.add_custom_lowering_pass(new MaskLoads());  // which the pipeline owns
+  pipeline.add_custom_lowering_pass(new EvenFolds());
 }
 
 }  // namespace sylvite

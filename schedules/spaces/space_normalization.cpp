@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "base/rounding.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
@@ -10,7 +12,7 @@
 //                          vector of rows at once
 //   normalization_columns  softmax over an outer dim: one vector of columns at a time
 // Parameters: `vectors` per step, parallel `tasks` per thread (0: one thread), `keep` the anchor's input of a
-// row in memory instead of computing it again in each pass.
+// row in memory instead of computing it again in each pass, `rows` whose passes go side by side (1: a row after the other).
 
 namespace sylvite {
 namespace {
@@ -54,10 +56,25 @@ bool has_prologue(const Kernel& kernel, const Node& anchor) {
   return kernel.body.value(anchor.inputs.front()).producer != no_node;
 }
 
+/// Do several rows fill a vector where one does not?
+bool has_short_rows(const KernelFacts& facts) {
+  if (!is_softmax(*facts.anchor) || facts.loops.size() < 2 || facts.loops[0].is_open) return false;
+  return facts.extents[0] <= facts.lanes && facts.loops[1].least >= facts.lanes;
+}
+
+/// A logarithm of one number takes as long as that of a vector, which shows beside short rows.
+bool has_common_logarithms(const KernelFacts& facts) {
+  if (facts.anchor->op != Op::log_softmax || facts.loops.size() < 2) return false;
+  const RunExtent& rows = facts.loops[1];
+  return !facts.loops[0].is_open && facts.extents[0] <= 8 * facts.lanes && !rows.is_open &&
+         rows.extent >= facts.lanes;
+}
+
 struct NormalizationNumbers {
   std::int64_t vectors = 1;
   std::int64_t tasks = 0;
   std::int64_t keep = 0;
+  std::int64_t rows = 1;
 };
 
 /// A kernel of either space, as it was read.
@@ -69,10 +86,12 @@ struct Normalization {
   [[nodiscard]] std::vector<Range<NormalizationNumbers>> ranges() const;
   [[nodiscard]] double cost(const NormalizationNumbers& point) const;
   [[nodiscard]] std::int64_t usual_vectors() const;
+  [[nodiscard]] std::int64_t usual_rows() const;
 
   NormalizationNumbers heuristic = {.vectors = usual_vectors(),
                                     .tasks = task_count(facts, machine, 1) > 0 ? 1 : 0,
-                                    .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0};
+                                    .keep = has_prologue(kernel, *facts.anchor) ? 1 : 0,
+                                    .rows = usual_rows()};
 };
 
 std::vector<Range<NormalizationNumbers>> Normalization::ranges() const {
@@ -92,6 +111,23 @@ std::int64_t Normalization::usual_vectors() const {
   const std::int64_t in_registers = machine.vector_registers / 4;
   const bool is_one_step = !row.is_open && row.extent <= in_registers * facts.lanes;
   return vectors_for_row(row.extent, facts.lanes, is_one_step ? std::max<std::int64_t>(in_registers, 4) : 4);
+}
+
+/// A row is a chain of folds of a vector's lanes, a division, and what waits for them. Chains of several rows overlap, while what
+/// they keep stays small.
+std::int64_t Normalization::usual_rows() const {
+  constexpr std::int64_t most_rows = 8;
+  constexpr std::int64_t most_elements = 2048;
+  const std::size_t rank = row_rank(kernel, *facts.anchor);
+  if (facts.loops.size() <= rank || has_short_rows(facts) || has_common_logarithms(facts)) return 1;
+  for (std::size_t d = 0; d < rank; ++d)
+    if (facts.loops[d].is_open) return 1;
+  const RunExtent& rows = facts.loops[rank];
+  const std::int64_t in_cache = most_elements / product(facts.extents, 0, rank);
+  const std::int64_t a_task = product(facts.extents, rank, facts.extents.size()) / machine.threads;
+  const std::int64_t most = std::min({most_rows, in_cache, rows.least, a_task});
+  if (most < 2) return 1;
+  return rows.is_open ? most : ceil_div(rows.extent, ceil_div(rows.extent, most));
 }
 
 double Normalization::cost(const NormalizationNumbers& point) const {
@@ -129,17 +165,17 @@ void vectorize_row(ScheduleWriter& writer, const std::string& stage, const RunEx
              lanes);
 }
 
-/// Do several rows fill a vector where one does not?
-bool has_short_rows(const KernelFacts& facts) {
-  if (!is_softmax(*facts.anchor) || facts.loops.size() < 2 || facts.loops[0].is_open) return false;
-  return facts.extents[0] <= facts.lanes && facts.loops[1].least >= facts.lanes;
-}
-
 struct NormalizationRows : Normalization {
-  [[nodiscard]] bool has_common_logarithms() const;
+  [[nodiscard]] std::vector<Range<NormalizationNumbers>> ranges() const;
   [[nodiscard]] Candidate at(const NormalizationNumbers& point) const;
   [[nodiscard]] Candidate at_short_rows(const NormalizationNumbers& point) const;
 };
+
+std::vector<Range<NormalizationNumbers>> NormalizationRows::ranges() const {
+  std::vector<Range<NormalizationNumbers>> ranges = Normalization::ranges();
+  if (heuristic.rows > 1) ranges.push_back({"rows", &NormalizationNumbers::rows, {heuristic.rows, 1}});
+  return ranges;
+}
 
 Candidate NormalizationRows::at_short_rows(const NormalizationNumbers& point) const {
   ScheduleWriter writer;
@@ -170,24 +206,18 @@ Candidate NormalizationRows::at_short_rows(const NormalizationNumbers& point) co
   return {Form{}, writer.take()};
 }
 
-/// A logarithm of one number takes as long as that of a vector, which shows beside short rows.
-bool NormalizationRows::has_common_logarithms() const {
-  if (facts.anchor->op != Op::log_softmax || facts.loops.size() < 2) return false;
-  const RunExtent& rows = facts.loops[1];
-  return !facts.loops[0].is_open && facts.extents[0] <= 8 * facts.lanes && !rows.is_open &&
-         rows.extent >= facts.lanes;
-}
-
 Candidate NormalizationRows::at(const NormalizationNumbers& point) const {
   if (has_short_rows(facts)) return at_short_rows(point);
   const std::size_t rank = row_rank(kernel, *facts.anchor);
-  const bool is_block = has_common_logarithms();
+  const bool has_vector_of_rows = has_common_logarithms(facts);
+  const std::int64_t rows_of_block = has_vector_of_rows ? facts.lanes : point.rows;
+  const bool is_block = rows_of_block > 1;
   const Dims folded(facts.extents.begin(), facts.extents.begin() + static_cast<std::ptrdiff_t>(rank));
   const std::int64_t lanes = lanes_of_row(facts.loops[0], facts.lanes);
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
   nest.vectorize_inner(lanes, point.vectors);
-  if (is_block) nest.block(1, facts.lanes);
+  if (is_block) nest.block(rank, rows_of_block);
   const std::size_t kept = is_block ? rank + 1 : rank;
   Place place;
   if (nest.loops().size() > kept) {
@@ -196,15 +226,16 @@ Candidate NormalizationRows::at(const NormalizationNumbers& point) const {
   }
   const RowStages stages = row_stages(*facts.anchor, facts.anchor_value);
   for (const std::string& stage : stages.folds)
-    fold_row(writer, stage, folded, lanes, point.vectors, place, is_block ? Place{stage, "d1"} : place);
+    fold_row(writer, stage, folded, lanes, point.vectors, place,
+             is_block ? Place{stage, fmt::format("d{}", rank)} : place);
   for (const std::string& stage : stages.scalars) {
     compute_at(writer, stage, place);
-    if (is_block) writer.add("{}.vectorize(d1, {});", stage, facts.lanes);
+    if (has_vector_of_rows) writer.add("{}.vectorize(d1, {});", stage, facts.lanes);
   }
-  std::vector<std::string> rows;
-  if (!stages.row.empty()) rows.push_back(stages.row);
-  if (point.keep > 0) rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
-  for (const std::string& stage : rows) {
+  std::vector<std::string> kept_rows;
+  if (!stages.row.empty()) kept_rows.push_back(stages.row);
+  if (point.keep > 0) kept_rows.push_back(kernel.body.value(facts.anchor->inputs.front()).name);
+  for (const std::string& stage : kept_rows) {
     compute_at(writer, stage, place);
     vectorize_row(writer, stage, facts.loops[0], lanes, point.vectors);
   }
