@@ -3,6 +3,7 @@
 //   x*1 = x/1 = x+0 = x-0 = x       (x*a)*b = x*(a*b)            x/2^k = x*2^-k
 //   pow(x, 1|2|..16|0.5) = x|x*x|products|sqrt(x)                1/sqrt(x) = reciprocal(sqrt(x)) = rsqrt(x)
 //   where(all true, a, b) = a       where(all false, a, b) = b
+//   avg_pool by a window that is the whole map = reduce_sum / its size
 // A rule never fires when it would change the shape by dropping a broadcast.
 
 #include <array>
@@ -131,7 +132,27 @@ Result where_rules(Graph& graph, const Node&, const Inputs& in) {
   return {};
 }
 
-constexpr std::array<Rule, 11> rules = {{
+/// A mean of all that a map has needs no windows.
+Result avg_pool_rules(Graph& graph, const Node& node, const Inputs& in) {
+  const TensorType& type = graph.type(in[0]);
+  const std::vector<std::int64_t>& window = node.attributes.integers("kernel");
+  Dims axes;
+  double size = 1;
+  for (std::size_t d = 0; d < window.size(); ++d) {
+    const Extent& extent = type.shape[d + 2];
+    if (!extent.is_known() || extent.known() != window[d]) return {};
+    axes.push_back(static_cast<std::int64_t>(d) + 2);
+    size *= static_cast<double>(window[d]);
+  }
+  for (const std::int64_t pad : node.attributes.integers("pads"))
+    if (pad != 0) return {};
+  for (const std::int64_t step : node.attributes.integers("dilations"))
+    if (step != 1) return {};
+  const ValueId sum = graph.add(Op::reduce_sum, {in[0]}, {{"axes", axes}});
+  return graph.add(Op::mul, {sum, scalar_like(graph, sum, 1 / size)});
+}
+
+constexpr std::array<Rule, 12> rules = {{
     {Op::log, log_of_exp},
     {Op::neg, double_neg},
     {Op::logical_not, double_not},
@@ -143,6 +164,7 @@ constexpr std::array<Rule, 11> rules = {{
     {Op::pow, pow_rules},
     {Op::reciprocal, reciprocal_of_sqrt},
     {Op::where, where_rules},
+    {Op::avg_pool, avg_pool_rules},
 }};
 
 /// What replaces an output must have its type; a dropped broadcast is put back.
