@@ -127,7 +127,10 @@ bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& vie
 
 bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options) {
   if (options.refuse_template) return has_trait(node.op, OpTrait::gather);
-  return node.op == Op::gather_elements || (node.op == Op::gather && graph.type(node.inputs[0]).rank() == 1);
+  if (node.op == Op::gather_elements) return true;
+  if (node.op != Op::gather) return false;
+  const bool is_resampled = graph.is_constant(node.inputs[1]) && graph.type(node.inputs[1]).rank() == 1;
+  return is_resampled || graph.type(node.inputs[0]).rank() == 1;
 }
 
 bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options) {

@@ -56,7 +56,7 @@ enum class Role {
 [[nodiscard]] bool takes_view_prologue(const Graph& graph, const Node& anchor, const Node& view, bool ahead);
 
 /// True when a gather is a view to pointwise work, as an element of it costs a load, which is often one of a cache: any on a GPU,
-/// on a CPU those that load elements one by one.
+/// on a CPU those that load elements one by one, and those by places known ahead, as of a resize, which blends several.
 [[nodiscard]] bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options);
 /// True when a pad lays elements around rows: on a CPU each element asks whether it is one of these.
 [[nodiscard]] bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options);

@@ -146,17 +146,26 @@ TEST(GatherFusion, WorkIsNotDoneOneByOneOnACpu) {
   EXPECT_EQ(launches_of(graph, on_a_gpu()), 1U);
 }
 
-TEST(GatherFusion, RowsAreTakenByThemselvesOnACpu) {
-  Graph graph;
-  Tensor rows(DType::i64, {3});
-  for (std::int64_t i = 0; i < 3; ++i) rows.set_int64(i, 2 - i);
+/// Two of a resize's lines, which it blends; `at` has their places.
+void add_blended_rows(Graph& graph, ValueId at) {
   std::vector<ValueId> taken;
   for (const char* const name : {"x", "y"})
-    taken.push_back(graph.add(Op::gather, {graph.add_input(name, f32({4, 7})), graph.add_constant(rows)},
-                              {{"axis", std::int64_t{0}}}));
+    taken.push_back(
+        graph.add(Op::gather, {graph.add_input(name, f32({4, 7})), at}, {{"axis", std::int64_t{0}}}));
   graph.outputs = {graph.add(Op::add, taken)};
-  EXPECT_EQ(launches_of(graph, {}), 2U);
-  EXPECT_EQ(launches_of(graph, on_a_gpu()), 1U);
+}
+
+TEST(GatherFusion, RowsAtKnownPlacesAreBlendedWhereTheyLieOnACpu) {
+  Graph known, given;
+  Tensor rows(DType::i64, {3});
+  for (std::int64_t i = 0; i < 3; ++i) rows.set_int64(i, 2 - i);
+  add_blended_rows(known, known.add_constant(rows));
+  EXPECT_EQ(launches_of(known, {}), 1U);
+  TensorType places = f32({3});
+  places.dtype = DType::i64;
+  add_blended_rows(given, given.add_input("at", places));
+  EXPECT_EQ(launches_of(given, {}), 2U);
+  EXPECT_EQ(launches_of(given, on_a_gpu()), 1U);
 }
 
 }  // namespace
