@@ -27,6 +27,7 @@ from .torch_sizes import (
     number_of,
     size_text,
     sizes_text,
+    told_by_guards,
 )
 from .torch_views import is_remade, root_of, view_chain
 
@@ -361,14 +362,21 @@ class Writer:
         with computed_sizes() as computed:
             return self._write(parameters, module, computed)
 
+    def _told(self) -> dict[sympy.Symbol, sympy.Expr]:
+        values = ((self.inputs[number].meta["val"], axis) for _, number, axis in symbols_of(self.inputs))
+        sizes = [value if axis < 0 else value.shape[axis] for value, axis in values]
+        return told_by_guards([size.node.expr for size in sizes], sizes[0].node.shape_env) if sizes else {}
+
     def _write(self, parameters: set[Node], module: torch.nn.Module, computed: ComputedSizes) -> Text:
+        computed.told = self._told()
         results = [self._result(output) for output in self.outputs]
         written = {node.args[0] for node in self.writes}
         writes = [(self.number[node.args[0]], self._written(node)) for node in self.writes]
         needed = self._needed()
         kinds = [self._input_kind(node, parameters - written, needed) for node in self.inputs]
         held = [(n.name, _attribute(module, n)) for n in needed if n.op == "get_attr" and body_of(n) is None]
-        symbols = symbols_of(self.inputs)
+        told = set(map(str, computed.told))
+        symbols = [each for each in symbols_of(self.inputs) if each[0] not in told]
         given = self._given(kinds, held)
         lines = [f"  {node_text(node, self.device)}" for node in self.nodes if node in needed]
         values = ", ".join(f"%{node.name}{self._strides(node)}" for node in self.returned)
@@ -461,6 +469,9 @@ class DenseWriter(Writer):
         if text.computed:
             raise Unwritable(f"the size {text.computed[0]}")
         return text
+
+    def _told(self) -> dict[sympy.Symbol, sympy.Expr]:
+        return {}  # a model's sizes are read off its inputs, each by its own name
 
     def _strides(self, node: Node) -> str:
         return ""

@@ -21,9 +21,10 @@ class ComputedSizes:
 
     names: dict[sympy.Expr, str] = dataclasses.field(default_factory=dict)
     used: set[str] = dataclasses.field(default_factory=set)  #: symbols that the text has
+    told: dict[sympy.Symbol, sympy.Expr] = dataclasses.field(default_factory=dict)  #: those that it has not: see told_by_guards
 
     def name(self, e: sympy.Expr) -> str:
-        return self.names.setdefault(e, f"of_sizes_{len(self.names)}")
+        return self.names.setdefault(e.xreplace(self.told), f"of_sizes_{len(self.names)}")
 
 
 #: Combinations of sizes whose numbers are kept.
@@ -78,6 +79,8 @@ def _symbol_text(symbol: sympy.Symbol) -> str:
     if not _is_integer(symbol):
         raise Unwritable(f"the size {symbol}")
     computed = _computed.get()
+    if computed is not None and symbol in computed.told:
+        return expression_text(computed.told[symbol])
     if computed is not None:
         computed.used.add(str(symbol))
     return str(symbol)
@@ -106,6 +109,37 @@ def expression_text(e: sympy.Expr) -> str:
             text = f"{name}({text},{expression_text(part)})"
         return text
     return _of_symbols(e)
+
+
+def _told_by(guard: sympy.Expr, symbols: Sequence[sympy.Symbol], env: Any) -> tuple[sympy.Symbol, sympy.Expr] | None:
+    """A symbol that this guard makes a polynomial of the others and of what is made of them."""
+    zero = sympy.expand(guard.lhs - guard.rhs)
+    if not zero.free_symbols <= set(symbols):
+        return None
+    for symbol in reversed(symbols):
+        times = zero.coeff(symbol, 1)
+        rest = sympy.expand(zero - times * symbol)
+        may_be_zero = env.bound_sympy(times).lower <= 0 <= env.bound_sympy(times).upper
+        if may_be_zero or symbol in times.free_symbols | rest.free_symbols:
+            continue
+        told = sympy.cancel(-rest / times)
+        if told.as_numer_denom()[1] == 1:
+            return symbol, told
+    return None
+
+
+def told_by_guards(symbols: Sequence[sympy.Symbol], env: Any) -> dict[sympy.Symbol, sympy.Expr]:
+    """Those of the symbols that the others tell wherever torch's guards hold, as the length of labels beside that of what they label."""
+    told: dict[sympy.Symbol, sympy.Expr] = {}
+    left = [symbol for symbol in symbols if str(symbol).startswith("s")]
+    for each in env.guards:
+        guard = each.expr.xreplace(told)
+        found = _told_by(guard, left, env) if isinstance(guard, sympy.Eq) else None
+        if found is not None:
+            told = {symbol: e.xreplace({found[0]: found[1]}) for symbol, e in told.items()}
+            told[found[0]] = found[1]
+            left.remove(found[0])
+    return told
 
 
 def expression_of(size: Any) -> sympy.Expr:

@@ -167,6 +167,39 @@ class WholeNumbers(WithTorch):
             self.assert_same(compiled(x, n), x[:n] * n + n)
 
 
+class ToldSizes(WithTorch):
+    def test_labels(self):
+        """Their length is a size of its own for torch, whose guards say that it is that of what they label: no program has it."""
+        def function(x, wanted):
+            return F.cross_entropy(x[:, ::4].tanh().flatten(0, 1), wanted.flatten())
+
+        compiled = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True}, dynamic=True)
+        with torch_backend.listen() as graphs:
+            for call in range(40):
+                batch, frames = 2 + call % 5, 9 + call * 7 % 45
+                given = [torch.randn(batch, frames, 6).requires_grad_() for _ in range(2)]
+                given[1].data.copy_(given[0].data)
+                wanted = torch.randint(0, 6, (batch, (frames + 3) // 4))
+                results = [run(x, wanted) for run, x in zip((compiled, function), given)]
+                for result in results:
+                    result.backward()
+                self.assert_same(results[0], results[1])
+                self.assert_same(given[0].grad, given[1].grad)
+        self.assertEqual(len(graphs), 2)
+        self.assertTrue(all(text.count(": int") == 3 for graph in graphs for text in graph.texts))
+        with self.assertRaises(torch._dynamo.exc.TorchRuntimeError):
+            compiled(torch.randn(2, 12, 6), torch.zeros(2, 4, dtype=torch.int64))
+
+    def test_where_a_condition_tells(self):
+        def function(x, y):
+            return x.sum(0) * y.sum(0) if x.shape[0] * x.shape[1] == x.shape[1] * (y.shape[0] // 2 + 1) else x.sum(0) - y.sum(0)
+
+        compiled = torch.compile(function, backend="sylvite", options={"fullgraph_strict": True}, dynamic=True)
+        for a, b in ((3, 4), (5, 8), (5, 9), (5, 7), (4, 6), (4, 4), (7, 12)):
+            x, y = torch.randn(a, 3), torch.randn(b, 3)
+            self.assert_same(compiled(x, y), function(x, y))
+
+
 class KnownSizes(unittest.TestCase):
     def test_halves_of_images(self):
         """Results lie by sizes that are no polynomials of those that are given: later sizes need no import."""
