@@ -36,11 +36,13 @@ std::vector<Dims> sizes_at_samples(const Kernel& open, const Forms& forms) {
 std::optional<MatchedKernels> MatchedKernels::of(const std::vector<FitSymbol>& symbols,
                                                  const SymbolicPlan& plan,
                                                  const std::vector<PlanSample>& samples,
-                                                 const KernelMenu& menu, const Machine& machine) {
+                                                 const std::vector<Extent>& said, const KernelMenu& menu,
+                                                 const Machine& machine) {
   std::vector<std::vector<Kernel>> shared;
   shared.reserve(samples.size());
   for (const PlanSample& sample : samples) shared.push_back(forms_to_share(*sample.plan, machine));
   ExtentFit fit(symbols, sizes_of(samples));
+  for (const Extent& each : said) fit.suggest(each);
   suggest_extents(samples, fit);
   MatchedKernels result;
   for (const Forms& forms : forms_of(plan, samples, shared)) {

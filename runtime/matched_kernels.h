@@ -14,10 +14,11 @@ namespace sylvite {
 /// Thread safety: one thread at a time.
 class MatchedKernels {
  public:
-  /// Of a plan that these samples make. nullopt where what `menu` has for a kernel is not told by numbers alone.
+  /// Of a plan that these samples and `said` make. nullopt where what `menu` has for a kernel is not told by numbers alone.
   [[nodiscard]] static std::optional<MatchedKernels> of(const std::vector<FitSymbol>& symbols,
                                                         const SymbolicPlan& plan,
                                                         const std::vector<PlanSample>& samples,
+                                                        const std::vector<Extent>& said,
                                                         const KernelMenu& menu, const Machine& machine);
 
   /// What KernelMenu::apply would give, for SymbolicPlan::at, but for kernels that serve some of the samples: those that serve all come

@@ -64,7 +64,10 @@ std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
   return symbols;
 }
 
-SymbolicPlans::SymbolicPlans(const ModelSizes& model) : symbols_(model.symbols), names_(fit_symbols(model)) {}
+SymbolicPlans::SymbolicPlans(const ModelSizes& model, std::vector<Extent> said)
+    : symbols_(model.symbols),
+      names_(fit_symbols(model)),
+      said_(std::make_shared<const std::vector<Extent>>(std::move(said))) {}
 
 void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts) {
   constexpr std::size_t samples_kept = 32;  // products of sizes need many, where most have one of a size
@@ -73,6 +76,7 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
   const auto apart = std::make_shared<const Plan>(with_weights_apart(*plan));
   Group& group = groups_[plan_structure(*apart) + decisions];
   group.decisions = decisions;
+  group.said = said_;
   const auto is_known = [&](const PlanSample& each) { return each.sizes == sizes; };
   if (std::ranges::any_of(group.samples, is_known)) return;
   PlanSample sample{sizes, apart, std::move(facts)};
@@ -110,13 +114,13 @@ std::optional<Sizes> SymbolicPlans::wanted(const Sizes& sizes) {
 
 void SymbolicPlans::Group::join(const std::vector<FitSymbol>& given) {
   symbols = given;
-  std::optional<SymbolicPlan> joined = SymbolicPlan::of(symbols, samples);
+  std::optional<SymbolicPlan> joined = SymbolicPlan::of(symbols, samples, *said);
   if (!joined) {  // what passes do where sizes are even often makes halves of them
     for (std::size_t i = 0; i < given.size(); ++i) {
       const double alignment = span.at(i).low;
       symbols[i].multiple = std::lcm(given[i].multiple, std::int64_t{1} << static_cast<int>(alignment));
     }
-    joined = SymbolicPlan::of(symbols, samples);
+    joined = SymbolicPlan::of(symbols, samples, *said);
   }
   plan = joined ? std::make_shared<const SymbolicPlan>(*std::move(joined)) : nullptr;
   matched_with = -1;
@@ -124,7 +128,7 @@ void SymbolicPlans::Group::join(const std::vector<FitSymbol>& given) {
 
 void SymbolicPlans::Group::match(const KernelMenu& menu, const Machine& machine) {
   if (matched_with == menu.generation()) return;
-  matched = MatchedKernels::of(symbols, *plan, samples, menu, machine);
+  matched = MatchedKernels::of(symbols, *plan, samples, *said, menu, machine);
   matched_with = menu.generation();
 }
 

@@ -23,7 +23,8 @@ namespace sylvite {
 /// Thread safety: one thread at a time.
 class SymbolicPlans {
  public:
-  explicit SymbolicPlans(const ModelSizes& model);
+  /// `said`: expressions of sizes that the model itself has.
+  explicit SymbolicPlans(const ModelSizes& model, std::vector<Extent> said = {});
 
   /// The model has this plan at these sizes, of an import with these facts.
   void learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts = {});
@@ -59,6 +60,7 @@ class SymbolicPlans {
     std::vector<FitSymbol> symbols;  ///< of the plan's expressions, which hold at multiples of theirs
     std::optional<MatchedKernels> matched;
     std::int64_t matched_with = -1;  ///< KernelMenu::generation
+    std::shared_ptr<const std::vector<Extent>> said;
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
     // `given`: the model's symbols.
@@ -79,6 +81,7 @@ class SymbolicPlans {
 
   std::vector<SizeSymbol> symbols_;
   std::vector<FitSymbol> names_;
+  std::shared_ptr<const std::vector<Extent>> said_;
   std::unordered_map<std::string, Group> groups_;  ///< by structure and decisions
   std::set<Sizes> asked_;                          ///< learned, or wanted before
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 #include <utility>
 
@@ -89,6 +90,47 @@ std::optional<std::pair<std::int64_t, std::int64_t>> line_through(const std::vec
       return std::nullopt;
   }
   return std::pair{slope, values[0] - slope * at[0]};
+}
+
+/// mod(sign * x + shift, divisor).
+struct Remainder {
+  std::int64_t sign = 1;
+  std::int64_t shift = 0;
+  std::int64_t divisor = 1;
+};
+
+/// What has `values` where x has `at`, if x has so many values that no other numbers have a divisor.
+std::optional<Remainder> remainder_through(const std::vector<std::int64_t>& values,
+                                           const std::vector<std::int64_t>& at) {
+  constexpr double least_bits = 16;  // that x says of a divisor, beside the two that tell it
+  const auto [least, greatest] = std::ranges::minmax_element(values);
+  const auto confirming = static_cast<double>(std::set<std::int64_t>(at.begin(), at.end()).size()) - 2;
+  if (*least < 0) return std::nullopt;
+  for (const std::int64_t sign : {1, -1}) {
+    std::int64_t divisor = 0;
+    for (std::size_t i = 1; i < at.size(); ++i)
+      divisor = std::gcd(divisor, (values[i] - values[0]) - sign * (at[i] - at[0]));
+    if (divisor > *greatest && confirming * std::log2(static_cast<double>(divisor)) >= least_bits)
+      return Remainder{sign, (values[0] - sign * at[0]) % divisor, divisor};
+  }
+  return std::nullopt;
+}
+
+/// What is left of one of the factors, as what fills a last window.
+template <typename Factor>
+std::optional<Extent> remainder_of(const std::vector<std::int64_t>& values,
+                                   const std::vector<Factor>& factors) {
+  for (const Factor& factor : factors)
+    if (const auto left = remainder_through(values, factor.values))
+      return mod(Extent(left->sign) * factor.expression + Extent(left->shift), left->divisor);
+  return std::nullopt;
+}
+
+/// The expression over the greatest number that divides it.
+Extent without_multiple(const Extent& expression) {
+  std::int64_t common = expression.constant();
+  for (const Extent::Term& term : expression.terms()) common = std::gcd(common, term.coefficient);
+  return common > 1 ? floor_div(expression, common) : expression;
 }
 
 /// Is it a sum with what rounds sizes? Products of such are found where it is a factor: those of polynomials are polynomials.
@@ -247,6 +289,7 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
   if (!found) found = fit(squares_, values);
   if (!found) found = sparse_sum(values);
   if (!found && factors_.size() > symbols_.size()) found = product_of(values, one(), 0, factors_of_product);
+  if (!found) found = remainder_of(values, factors_);
   return found;
 }
 
@@ -298,8 +341,9 @@ std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& val
   return std::nullopt;
 }
 
-void ExtentFit::suggest(const Extent& expression) {
-  if (!is_determined() || expression.is_known() || factors_.size() == most_factors) return;
+void ExtentFit::suggest(const Extent& said) {
+  if (!is_determined() || said.is_known() || factors_.size() == most_factors) return;
+  const Extent expression = without_multiple(said);
   std::vector<std::int64_t> values;
   values.reserve(sizes_.size());
   for (const SymbolValues& sizes : sizes_) values.push_back(expression.at(sizes));

@@ -90,8 +90,10 @@ void merge_equal_kernels(Plan& plan) {
 /// Walks the samples side by side. Throws NotJoined.
 class SymbolicPlan::Joiner {
  public:
-  Joiner(const std::vector<FitSymbol>& symbols, const std::vector<PlanSample>& samples)
+  Joiner(const std::vector<FitSymbol>& symbols, const std::vector<PlanSample>& samples,
+         const std::vector<Extent>& said)
       : samples_(samples), fit_(symbols, sizes_of(samples)) {
+    for (const Extent& each : said) fit_.suggest(each);
     for (const FitSymbol& symbol : symbols) result_.names_.push_back(symbol.name);
   }
 
@@ -309,8 +311,9 @@ class SymbolicPlan::Maker {
 };
 
 std::optional<SymbolicPlan> SymbolicPlan::of(const std::vector<FitSymbol>& symbols,
-                                             const std::vector<PlanSample>& samples) {
-  return Joiner(symbols, samples).join();
+                                             const std::vector<PlanSample>& samples,
+                                             const std::vector<Extent>& said) {
+  return Joiner(symbols, samples, said).join();
 }
 
 std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory, const KernelAt& kernel_at) const {

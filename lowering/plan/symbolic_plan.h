@@ -33,9 +33,10 @@ class SymbolicPlan {
  public:
   /// nullopt where the samples are too few (see ExtentFit), differ in more than numbers, or have a number that is no
   /// polynomial of the sizes. Weights are equal, or the first bytes of the longest, or tables of one rule (size_table.h).
-  /// REQUIRES a sample at least, and equal decisions_text of all.
+  /// REQUIRES a sample at least, and equal decisions_text of all. `said`: expressions that the model itself has.
   [[nodiscard]] static std::optional<SymbolicPlan> of(const std::vector<FitSymbol>& symbols,
-                                                      const std::vector<PlanSample>& samples);
+                                                      const std::vector<PlanSample>& samples,
+                                                      const std::vector<Extent>& said = {});
 
   /// The plan at these sizes, verified, with places as lower() gives them; nullopt where there is none, as where an import would
   /// decide something else. Whether the model has this plan there is else for the caller to know: between the sizes of the samples

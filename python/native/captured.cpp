@@ -133,8 +133,9 @@ void take_parameters(OpenCapture& open, const CapturedGraph& graph, const Sizes&
     open.model.parsed.sizes = open_sizes(graph, open);
     open.model.menu = std::make_shared<KernelMenu>(open.model.setup);
   }
-  open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes);
-  open.ports = OpenPorts(fit_symbols(open.model.parsed.sizes), said_of(open));
+  const std::vector<Extent> said = said_of(open);
+  open.model.plans = std::make_shared<SymbolicPlans>(open.model.parsed.sizes, said);
+  open.ports = OpenPorts(fit_symbols(open.model.parsed.sizes), said);
   open.taken = std::make_shared<const std::vector<TakenParameter>>(taken);
   open.constants = constants_of(graph, parameters);
   open.model.made = std::make_shared<MadeWeights>();

@@ -27,7 +27,7 @@ TEST(MatchedKernels, ThoseThatServeSomeOfTheSamplesAreLeft) {
   const std::vector<FitSymbol> symbols = {{"rows", 1}, {"length", 1}};
   const std::optional<SymbolicPlan> plan = SymbolicPlan::of(symbols, samples);
   ASSERT_TRUE(plan);
-  const auto matched = MatchedKernels::of(symbols, *plan, samples, menu, machine);
+  const auto matched = MatchedKernels::of(symbols, *plan, samples, {}, menu, machine);
   ASSERT_TRUE(matched);
   EXPECT_TRUE(matched->has_others(0));
   for (const Dims& sizes : {Dims{33, 64}, {21, 150}}) {

@@ -161,5 +161,35 @@ TEST(ExtentFit, SumsThatAreSuggestedMakeProducts) {
   EXPECT_EQ(found->at({{"batch", 6}, {"side", 160}}), 3 * 101 * 101);
 }
 
+/// As windows of 8, whose last one is filled up.
+TEST(ExtentFit, WhatFillsALastWindow) {
+  const std::vector<FitSymbol> image = {{"batch", 1}, {"side", 1}};
+  std::vector<Dims> points;
+  for (const std::int64_t side : {64, 129, 202, 95, 318, 77, 251, 160})
+    points.push_back({1 + side % 5, side});
+  const auto found = [&](ExtentFit& fit, std::size_t count,
+                         const std::function<std::int64_t(std::int64_t)>& number) {
+    std::vector<std::int64_t> values;
+    for (std::size_t i = 0; i < count; ++i) values.push_back(number(points[i][1]));
+    const std::optional<Extent> extent = fit.of(values);
+    bool is_right = extent.has_value();
+    for (std::int64_t side = 1; is_right && side < 40; ++side)
+      is_right = extent->at({{"batch", 3}, {"side", side}}) == number(side);
+    return is_right;
+  };
+  const auto filling = [](std::int64_t side) { return (8 - side % 8) % 8; };
+  const auto windows = [](std::int64_t side) { return (side + 7) / 8; };
+  ExtentFit fit(image, points);
+  EXPECT_TRUE(found(fit, points.size(), filling));
+  EXPECT_TRUE(found(fit, points.size(), [](std::int64_t side) { return (side - 1) % 16; }));
+  EXPECT_FALSE(found(fit, points.size(), windows));
+  fit.suggest(Extent::parse("8*ceil(side/8)"));
+  EXPECT_TRUE(found(fit, points.size(), windows));
+  EXPECT_TRUE(found(fit, points.size(), [&](std::int64_t side) { return 8 * windows(side); }));
+  EXPECT_FALSE(found(fit, points.size(), [](std::int64_t side) { return side % 2; })) << "many numbers are";
+  ExtentFit few(image, {points.begin(), points.begin() + 6});
+  EXPECT_FALSE(found(few, 6, filling)) << "too few say so";
+}
+
 }  // namespace
 }  // namespace sylvite::extent_fit_test
