@@ -130,6 +130,17 @@ std::vector<Tensor> convolve_inside(const Node& node, const std::vector<const Te
   return results;
 }
 
+/// x times a normal distribution function that is one plus nearly -1 where x is far below zero: roundings of that one are as
+/// large as those of x.
+Tensor with_noise_of(const Tensor& gelu, const Tensor& x, const Tensor& noisy_x) {
+  Tensor result(gelu.dtype(), gelu.dims());
+  for (std::int64_t i = 0; i < gelu.size(); ++i) {
+    const double noise = noisy_x.as_double(i) - x.as_double(i);
+    result.set_double(i, std::isfinite(noise) ? gelu.as_double(i) + noise : gelu.as_double(i));
+  }
+  return result;
+}
+
 /// As interpret(), but every node reads and writes with noise, and half of the runs leave paddings out.
 std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<Tensor>& inputs,
                                          unsigned run) {
@@ -157,10 +168,12 @@ std::vector<Tensor> interpret_with_noise(const Graph& graph, const std::vector<T
     const auto run_body = [&](const std::vector<Tensor>& given) {
       return interpret_with_noise(node.attributes.graph("body"), given, run);
     };
-    const std::vector<Tensor> results = node.op == Op::loop
-                                            ? evaluate_loop(arguments, node.attributes, types, run_body)
-                                        : leaves_padding_out ? convolve_inside(node, arguments, types)
-                                                             : evaluate(node, arguments, types);
+    std::vector<Tensor> results = node.op == Op::loop
+                                      ? evaluate_loop(arguments, node.attributes, types, run_body)
+                                  : leaves_padding_out ? convolve_inside(node, arguments, types)
+                                                       : evaluate(node, arguments, types);
+    if (node.op == Op::gelu)
+      results[0] = with_noise_of(results[0], read[0], noise.added_to(read[0], 1, false));
     for (std::size_t i = 0; i < results.size(); ++i)
       at(node.outputs[i]) = computes ? noise.added_to(results[i], 2, is_exact_op) : results[i];
   }

@@ -48,6 +48,27 @@ TEST(Expectation, DifferencesOfOneValueAreNeverExact) {
   EXPECT_EQ(difference({rounded}, expect(graph, {x})), "");
 }
 
+// A kernel adds one to an error function that is nearly -1: two elements far below zero may be equal, or in any order.
+TEST(Expectation, TailsOfGeluAreDecidedByRoundings) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[4]) {
+    %y: f32[4] = gelu(%x) {approximate="none"}
+    %most: f32[4], %places: i64[4] = top_k(%y) {axis=0, k=4, largest=1}
+    return %places
+  })");
+  Tensor x(DType::f32, {4});
+  const auto places = [](const Dims& order) {
+    Tensor made(DType::i64, {4});
+    for (std::size_t i = 0; i < 4; ++i) made.set_int64(static_cast<std::int64_t>(i), order[i]);
+    return made;
+  };
+  std::int64_t next = 0;
+  for (const double each : {-1.0, -7.0, 2.0, -15.0}) x.set_double(next++, each);
+  const Expectation expected = expect(graph, {x});
+  EXPECT_EQ(difference({places({2, 3, 1, 0})}, expected), "");
+  EXPECT_EQ(difference({places({2, 1, 3, 0})}, expected), "");
+  EXPECT_NE(difference({places({2, 3, 0, 1})}, expected), "");
+}
+
 // What a weight that is not finite makes of the padding's zeros is not said by ONNX.
 TEST(Expectation, NonFiniteWeightsOverPaddingMayCountOrNot) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[1,1,3,3], %w: f32[1,1,3,3]) {
