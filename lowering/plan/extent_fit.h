@@ -45,7 +45,8 @@ class ExtentFit {
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
   /// degree one in each symbol, else two where there are points enough; where there are not, the only one of two terms; or
   /// what was suggested, or a multiple of products of that and of symbols, and a number, which one of the factors may
-  /// multiply. nullopt where there is none. The same answer for the same values at once.
+  /// multiply; or what a division of one of these leaves, where many points agree on the divisor. nullopt where there is none. The same
+  /// answer for the same values at once.
   [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
   /// The same of several numbers: `at_points` has all of them at each point. nullopt where one has none.
   [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
