@@ -87,6 +87,21 @@ Scaled scaled(const Graph& graph, ValueId id) {
   }
 }
 
+Scaled scaled_as_f32(const Graph& graph, ValueId id) {
+  Scaled result = scaled(graph, id);
+  while (const Node* narrow = producer_if(graph, result.base, Op::cast)) {
+    const DType dtype = graph.type(result.base).dtype;
+    const Scaled inside = scaled(graph, narrow->inputs[0]);
+    const Node* wide = producer_if(graph, inside.base, Op::cast);
+    if (!is_float(dtype) || dtype_size(dtype) != 2 || graph.type(narrow->inputs[0]).dtype != DType::f32 ||
+        wide == nullptr || graph.type(wide->inputs[0]).dtype != dtype)
+      return result;
+    const Scaled next = scaled(graph, wide->inputs[0]);
+    result = {next.base, result.factor * inside.factor * next.factor};
+  }
+  return result;
+}
+
 bool either_order(const Node& node, const std::function<bool(ValueId, ValueId)>& match) {
   return match(node.inputs[0], node.inputs[1]) || match(node.inputs[1], node.inputs[0]);
 }

@@ -47,6 +47,8 @@ struct Scaled {
   double factor;
 };
 [[nodiscard]] Scaled scaled(const Graph& graph, ValueId id);
+/// The same, looking also through floats of 16 bits that are multiplied as f32 and rounded again. The product is of the base's type.
+[[nodiscard]] Scaled scaled_as_f32(const Graph& graph, ValueId id);
 
 /// For a two-input node, calls match(first, second) and then match(second, first) until one returns true.
 [[nodiscard]] bool either_order(const Node& node, const std::function<bool(ValueId, ValueId)>& match);

@@ -61,13 +61,13 @@ ValueId without_row_scale(const Graph& graph, ValueId id, ValueId& row_scale) {
 }
 
 bool match_product(const Graph& graph, ValueId id, Scores& scores) {
-  const Scaled rows = scaled(graph, id);
+  const Scaled rows = scaled_as_f32(graph, id);
   ValueId row_scale = no_value;
-  const Scaled product = scaled(graph, without_row_scale(graph, rows.base, row_scale));
+  const Scaled product = scaled_as_f32(graph, without_row_scale(graph, rows.base, row_scale));
   const Node* matmul = producer_if(graph, product.base, Op::matmul);
   if (matmul == nullptr) return false;
-  const Scaled q = scaled(graph, matmul->inputs[0]);
-  const Scaled k = scaled(graph, matmul->inputs[1]);
+  const Scaled q = scaled_as_f32(graph, matmul->inputs[0]);
+  const Scaled k = scaled_as_f32(graph, matmul->inputs[1]);
   scores.q = q.base;
   scores.k_transposed = k.base;
   scores.scale = rows.factor * product.factor * q.factor * k.factor;

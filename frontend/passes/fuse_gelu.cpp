@@ -20,7 +20,7 @@ bool near(double value, double expected) {
 std::optional<ValueId> erf_argument(const Graph& graph, ValueId id) {
   const Node* erf = producer_if(graph, id, Op::erf);
   if (erf == nullptr) return std::nullopt;
-  const Scaled inside = scaled(graph, erf->inputs[0]);
+  const Scaled inside = scaled_as_f32(graph, erf->inputs[0]);
   if (!near(inside.factor, std::numbers::sqrt2 / 2)) return std::nullopt;
   return inside.base;
 }
@@ -39,12 +39,12 @@ bool is_cube_of(const Graph& graph, ValueId id, ValueId x) {
 std::optional<ValueId> tanh_argument(const Graph& graph, ValueId id) {
   const Node* tanh = producer_if(graph, id, Op::tanh);
   if (tanh == nullptr) return std::nullopt;
-  const Scaled inside = scaled(graph, tanh->inputs[0]);
+  const Scaled inside = scaled_as_f32(graph, tanh->inputs[0]);
   const Node* sum = producer_if(graph, inside.base, Op::add);
   if (sum == nullptr || !near(inside.factor, std::sqrt(2.0 / std::numbers::pi))) return std::nullopt;
   std::optional<ValueId> found;
   const auto match = [&](ValueId x, ValueId cubic) {
-    const Scaled term = scaled(graph, cubic);
+    const Scaled term = scaled_as_f32(graph, cubic);
     if (!near(term.factor, 0.044715) || !is_cube_of(graph, term.base, x)) return false;
     found = x;
     return true;

@@ -50,7 +50,7 @@ std::optional<ValueId> hard_swish_argument(const Graph& graph, ValueId root) {
   if (product == nullptr) return std::nullopt;
   std::optional<ValueId> found;
   (void)either_order(*product, [&](ValueId a, ValueId b) {
-    const Scaled clip = scaled(graph, b);
+    const Scaled clip = scaled_as_f32(graph, b);
     const bool sixth = std::abs(whole.factor * clip.factor - 1.0 / 6.0) < 1e-6;
     if (sixth && is_clipped_shift_of(graph, clip.base, a)) found = a;
     return found.has_value();

@@ -71,7 +71,7 @@ void arithmetic(TorchContext& c) {
 
 void multiply(TorchContext& c) {
   const DType dtype = c.result_dtype();
-  const TorchPair pair = pair_with_number(c, dtype);
+  const TorchPair pair = pair_of_factors(c, dtype);
   c.output(cast(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b), dtype));
 }
 
@@ -111,7 +111,7 @@ Sym truncated(Sym x) {
 void divide(TorchContext& c) {
   const DType dtype = c.result_dtype();
   const std::string mode = c.string("rounding_mode", "none");
-  const TorchPair pair = pair_with_number(c, dtype);
+  const TorchPair pair = pair_of_factors(c, dtype);
   if (mode == "floor")
     c.output(is_float(dtype) ? cast(floor_divide_reals(pair.a, pair.b), dtype)
                              : floor_divide_integers(pair.a, pair.b));
@@ -228,9 +228,14 @@ void hard_sigmoid(TorchContext& c) {
   c.output(c.builder().add(Op::hard_sigmoid, {c.tensor("self")}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
 }
 
+/// Narrow floats are multiplied in f32, as torch does.
+Sym wide_enough(Sym x) {
+  return dtype_size(x.dtype()) < 4 ? cast(x, DType::f32) : x;
+}
+
 void leaky_relu(TorchContext& c) {
-  const Sym x = c.tensor("self");
-  c.output(where(apply(Op::less, x, 0.0), x * c.real("negative_slope", 0.01), x));
+  const Sym x = wide_enough(c.tensor("self"));
+  c.output(cast(where(apply(Op::less, x, 0.0), x * c.real("negative_slope", 0.01), x), c.result_dtype()));
 }
 
 /// e^x - 1, with all digits near 0.
@@ -239,11 +244,11 @@ Sym exp_less_one(Sym x) {
 }
 
 void elu(TorchContext& c) {
-  const Sym x = c.tensor("self");
+  const Sym x = wide_enough(c.tensor("self"));
   const double scale = c.real("scale", 1);
   const Sym below =
       exp_less_one(apply(Op::minimum, x, 0.0) * c.real("input_scale", 1)) * (c.real("alpha", 1) * scale);
-  c.output(where(apply(Op::greater, x, 0.0), x * scale, below));
+  c.output(cast(where(apply(Op::greater, x, 0.0), x * scale, below), c.result_dtype()));
 }
 
 void softplus(TorchContext& c) {

@@ -30,6 +30,10 @@ DType beside_number(DType tensor, int kind) {
   return kind == 2 ? DType::f32 : DType::i64;
 }
 
+bool is_half(DType dtype) {
+  return is_float(dtype) && dtype_size(dtype) == 2;
+}
+
 }  // namespace
 
 DType promoted(Sym a, Sym b) {
@@ -50,8 +54,17 @@ TorchPair pair_with_number(TorchContext& c, DType to) {
     number.set_int64(0, c.integer(name));
     return c.is_open_size(name) || number.as_double(0) != static_cast<double>(c.integer(name));
   };
-  const bool is_half = is_float(to) && dtype_size(to) == 2;
-  return pair_as(c, is_half && (is_beyond("self") || is_beyond("other")) ? DType::f32 : to);
+  return pair_as(c, is_half(to) && (is_beyond("self") || is_beyond("other")) ? DType::f32 : to);
+}
+
+TorchPair pair_of_factors(TorchContext& c, DType to) {
+  const auto is_wider = [&](std::string_view name) {
+    if (!c.is_tensor(name)) return c.is_real(name);
+    const Sym x = c.tensor(name);
+    return x.rank() == 0 && is_float(x.dtype()) && dtype_size(x.dtype()) > 2;
+  };
+  return is_half(to) && (is_wider("self") || is_wider("other")) ? pair_as(c, DType::f32)
+                                                                : pair_with_number(c, to);
 }
 
 TorchPair promoted_pair(TorchContext& c, std::string_view self, std::string_view other) {

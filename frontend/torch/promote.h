@@ -21,6 +21,8 @@ struct TorchPair {
 /// The same as `to`, or as f32 where that is a float of 16 bits and a number is a size, or one that it does not hold: torch computes
 /// with the number itself. What is computed of them is of type `to`.
 [[nodiscard]] TorchPair pair_with_number(TorchContext& c, DType to);
+/// The same of a product or a quotient, of which torch rounds neither fractions nor wider floats without dims to 16 bits.
+[[nodiscard]] TorchPair pair_of_factors(TorchContext& c, DType to);
 /// The same arguments, both as `to`.
 [[nodiscard]] TorchPair pair_as(TorchContext& c, DType to, std::string_view self = "self",
                                 std::string_view other = "other");

@@ -138,6 +138,44 @@ TEST(ImportTorch, HalvesAreDividedByNumbersThatTheyDoNotHold) {
 }
 
 /// Divisions by powers of two, and numbers that multiply one after the other, are as at other sizes.
+TEST(ImportTorch, HalvesMeetFractionsThatAreNotRounded) {
+  const TorchGraph imported = import_torch(R"(torch f(%x: f16[2], %s: f32[]) {
+  %a: f16[2] = aten.mul.Tensor(%x, 0.1)
+  %b: f16[2] = aten.div.Tensor(%x, 0.3)
+  %c: f16[2] = aten.mul.Tensor(%s, %x)
+  %d: f16[2] = aten.div.Tensor_mode(%x, 0.1, rounding_mode='floor')
+  %e: f16[2] = aten.leaky_relu.default(%x, 0.1)
+  return %a, %b, %c, %d, %e
+})");
+  const auto made = [](DType dtype, const Dims& dims, const std::vector<double>& values) {
+    Tensor tensor(dtype, dims);
+    for (std::int64_t i = 0; i < tensor.size(); ++i)
+      tensor.set_double(i, values[static_cast<std::size_t>(i)]);
+    return tensor;
+  };
+  const std::vector<Tensor> found =
+      interpret(imported.graph, {made(DType::f16, {2}, {3, -1000}), made(DType::f32, {}, {0.1})});
+  const std::vector<std::vector<double>> expected = {
+      {0.3, -100}, {10, -1000 / 0.3}, {0.3, -100}, {29, -10000}, {3, -100}};
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const Tensor rounded = made(DType::f16, {2}, expected[i]);
+    for (std::int64_t k = 0; k < 2; ++k) EXPECT_EQ(found.at(i).as_double(k), rounded.as_double(k)) << i;
+  }
+}
+
+TEST(ImportTorch, ScalesOfHalvesLeaveAttentionToBeSeen) {
+  const TorchGraph imported = import_torch(R"(torch f(%q: bf16[2,4,8], %k: bf16[2,8,4]) {
+  %s: bf16[2,4,4] = aten.bmm.default(%q, %k)
+  %m: bf16[2,4,4] = aten.mul.Tensor(%s, 0.1)
+  %w: bf16[2,4,4] = aten._softmax.default(%m, -1, False)
+  %y: bf16[2,4,8] = aten.bmm.default(%w, %q)
+  return %y
+})");
+  const Graph graph = run_passes(imported.graph);
+  ASSERT_EQ(graph.nodes().back().op, Op::attention);
+  EXPECT_DOUBLE_EQ(graph.nodes().back().attributes.real("scale"), 0.1F);
+}
+
 TEST(ImportTorch, SizesAreNoNumbersThatPassesFold) {
   const auto structure_at = [](std::int64_t size) {
     const TorchGraph imported = import_torch(R"(torch g(%s0: int, %x: f32[s0,3]) {
