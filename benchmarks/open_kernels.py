@@ -41,7 +41,7 @@ def main():
     parser.add_argument("--precision", default="f32")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--duration", default="300ms", help="for each size in each round")
-    parser.add_argument("--sylvite", default="build/release/bin/sylvite")
+    parser.add_argument("--sylvite", default="build/unity/bin/sylvite")
     parser.add_argument("--cache", default="/tmp/open_kernels_cache", help="folder of compiled kernels, with -auto and -off")
     args = parser.parse_args()
     ratios, compiled = {}, {}

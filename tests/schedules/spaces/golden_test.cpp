@@ -4,7 +4,7 @@
 // candidates that change by accident, show here.
 //
 // To write the files anew, on purpose:
-//   SYLVITE_WRITE_GOLDEN=1 build/release/bin/schedules_test --gtest_filter='*Golden*'
+//   SYLVITE_WRITE_GOLDEN=1 build/unity/bin/schedules_test --gtest_filter='*Golden*'
 // and look at the difference.
 
 #include <fmt/ranges.h>
