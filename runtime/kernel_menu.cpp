@@ -369,9 +369,7 @@ std::shared_ptr<const Plan> KernelMenu::with_open(const Plan& plan, const std::v
   auto result = std::make_shared<Plan>(plan);
   for (std::size_t i = 0; i < forms.size(); ++i) {
     for (const auto& variants : alike(forms[i])) {
-      const std::optional<Dims> sizes = sizes_of_case(variants->first(), forms[i]);
-      std::optional<Kernel> found =
-          sizes ? variants->case_at(*sizes, machine, prefer_) : std::optional<Kernel>();
+      std::optional<Kernel> found = variants->case_of(forms[i], machine, prefer_);
       if (!found) continue;
       result->kernels[i] = std::move(*found);
       break;

@@ -127,8 +127,18 @@ KernelVariants::Variant& KernelVariants::best(const Kernel& kernel, const Machin
 
 std::optional<Kernel> KernelVariants::case_at(const Dims& sizes, const Machine& machine,
                                               const IsCompiled& is_compiled) {
-  const std::optional<Kernel> of_first = sylvite::case_at(first(), sizes);
+  return fastest(sylvite::case_at(first(), sizes), machine, is_compiled);
+}
+
+std::optional<Kernel> KernelVariants::case_of(const Kernel& kernel, const Machine& machine,
+                                              const IsCompiled& is_compiled) {
+  return fastest(as_case(first(), kernel), machine, is_compiled);
+}
+
+std::optional<Kernel> KernelVariants::fastest(const std::optional<Kernel>& of_first, const Machine& machine,
+                                              const IsCompiled& is_compiled) {
   if (!of_first) return std::nullopt;
+  const Dims& sizes = of_first->sizes;
   Kernel fixed = *of_first;
   fixed.open = nullptr;
   for (Variant* each : ranked(fixed, sizes, machine, is_compiled)) {

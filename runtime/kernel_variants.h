@@ -41,6 +41,9 @@ class KernelVariants {
   /// for them, or can be launched.
   [[nodiscard]] std::optional<Kernel> case_at(const Dims& sizes, const Machine& machine,
                                               const IsCompiled& is_compiled = nullptr);
+  /// The same at the sizes at which `kernel` is a case; nullopt, too, where it is none.
+  [[nodiscard]] std::optional<Kernel> case_of(const Kernel& kernel, const Machine& machine,
+                                              const IsCompiled& is_compiled = nullptr);
   /// What it should take there, in seconds; 0 where there is no estimate. REQUIRES a case.
   [[nodiscard]] double seconds(const Kernel& kernel, const Machine& machine);
   /// A kernel for the sizes of `kernel`, which is a case, joins where it should be clearly faster there, and by so many seconds.
@@ -55,6 +58,9 @@ class KernelVariants {
  private:
   class Estimates;
   struct Variant;
+  /// What case_at gives, from the case of the first kernel.
+  [[nodiscard]] std::optional<Kernel> fastest(const std::optional<Kernel>& of_first, const Machine& machine,
+                                              const IsCompiled& is_compiled);
   /// The best first; those that are not for these sizes, at which `kernel` is the case, last.
   [[nodiscard]] std::vector<Variant*> ranked(const Kernel& kernel, const Dims& sizes, const Machine& machine,
                                              const IsCompiled& is_compiled);

@@ -262,13 +262,13 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
       open != nullptr ? open->taken : std::make_shared<const std::vector<TakenParameter>>(std::move(taken));
   const bool is_open = open != nullptr && !open->model.parsed.sizes.are_fixed();
   const Sizes rest = is_open ? without_held(*open, sizes) : Sizes();
-  TorchImportOptions options{.constants = open != nullptr ? open->constants : constants_of(graph, parameters),
-                             .gradients = gradient_kernels(setup->machine)};
   const auto load_at = [&](const Sizes& at) {
     NotedSizeFacts facts;
     MadeWeights::Import weights(open != nullptr ? open->model.made.get() : nullptr);
-    options.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes);
-    TorchGraph torch = import_torch(graph.text, options);
+    TorchGraph torch = import_torch(
+        graph.text, {.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes),
+                     .constants = open != nullptr ? open->constants : constants_of(graph, parameters),
+                     .gradients = gradient_kernels(setup->machine)});
     CapturedPorts ports{reads_of(graph, torch), std::move(torch.outputs)};
     Imported imported = load_graph_at(at, std::move(torch.graph), setup);
     imported.facts = facts.take();
