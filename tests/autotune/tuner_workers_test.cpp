@@ -9,8 +9,10 @@
 #include <map>
 #include <thread>
 
+#include "autotune/evaluator.h"
 #include "autotune/sqlite.h"
 #include "autotune/tuner.h"
+#include "base/clock.h"
 #include "schedules/space.h"
 #include "tests/autotune/sample_kernels.h"
 #include "tests/autotune/worker_script.h"
@@ -41,17 +43,23 @@ TEST(TunerWithWorkers, WinnersAreCheckedAndReused) {
   Machine machine = detect_machine(1);
   Database database("");
   std::vector<TuneTask> tasks = {{&matmul, 2}, {&pointwise, 1}};
-  TuneResult result = tune(tasks, machine, database, options_with(4));
+  const TuneOptions options = options_with(1800);
+  Evaluator evaluator = make_evaluator(options, machine);
+  int trials = 0;
+  // However slow the machine is: the time is up after so many trials.
+  evaluator.now = [&] { return steady_seconds() + (trials < 20 ? 0 : options.budget_seconds); };
+  TuneResult result = tune(
+      tasks, machine, database, options, [&](const TuneProgress& progress) { trials = progress.trials; },
+      evaluator);
   EXPECT_THAT(result.warnings, testing::IsEmpty());
   EXPECT_GT(result.trials, 0);
-  EXPECT_LT(result.seconds, 30);
   for (const TuneTask& task : tasks) {
     auto winner = database.find_winner(*task.kernel, tuning_key(machine, "f32"));
     ASSERT_TRUE(winner);
-    EXPECT_EQ(winner->median_us > 0, winner->origin != "untried") << "a busy machine may not get to both";
+    EXPECT_EQ(winner->median_us > 0, winner->origin != "untried") << "the time may be up before the second";
     EXPECT_LE(winner->error, 1);
   }
-  TuneResult again = tune(tasks, machine, database, options_with(4));
+  TuneResult again = tune(tasks, machine, database, options);
   EXPECT_EQ(again.trials, 0);
   EXPECT_EQ(again.compiled, 0);
   EXPECT_EQ(again.choices.at(0).candidate, result.choices.at(0).candidate);
@@ -68,7 +76,7 @@ TEST(TunerWithWorkers, GoesOnAfterAKill) {
   pid_t child = fork();
   if (child == 0) {
     Database database(path);
-    static_cast<void>(tune({{&matmul, 1}}, machine, database, options_with(60)));
+    static_cast<void>(tune({{&matmul, 1}}, machine, database, options_with(3600)));
     _exit(0);
   }
   while (trial_times(path).size() < 5) std::this_thread::sleep_for(std::chrono::milliseconds(20));

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -201,9 +201,9 @@ TEST(OnnxBadInputTest, DoesNotEvaluateConstantsOfAbsurdSize) {
     last = next;
   }
   add_node(graph, "Add", {last, "x"}, {"y"});
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor
   (void)refusal<Error>(model);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(2));
+  EXPECT_LT(std::clock() - start, 2 * CLOCKS_PER_SEC);
 }
 
 /// Calls nested so that every function calls the next twice.
