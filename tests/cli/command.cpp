@@ -9,6 +9,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "autotune/database.h"
 #include "base/files.h"
 
 namespace sylvite::testing_command {
@@ -115,6 +116,19 @@ Result run_command(const std::vector<std::string>& arguments, const std::string&
 
 int start_command(const std::vector<std::string>& arguments, const std::string& home) {
   return spawn(arguments, home, "/dev/null", "/dev/null");
+}
+
+Result tune(std::vector<std::string> arguments, const std::string& db, std::int64_t trials,
+            const std::string& home) {
+  arguments.insert(arguments.begin(), "tune");
+  arguments.insert(arguments.end(), {"--db", db, "--threads", "1", "--budget", ""});
+  Result result;
+  for (const char* budget : {"5s", "20s", "120s", "600s"}) {  // a larger one goes on where the last one ended
+    arguments.back() = budget;
+    result = run_command(arguments, home);
+    if (result.exit_code != 0 || Database(db).trial_count() >= trials) break;
+  }
+  return result;
 }
 
 std::string fresh_folder() {

@@ -1,6 +1,7 @@
 #pragma once
 // Runs the built command as a user would, and makes small models for it.
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,11 @@ struct Result {
 
 /// Starts the command in a process group of its own and returns its process id; its output is thrown away.
 [[nodiscard]] int start_command(const std::vector<std::string>& arguments, const std::string& home);
+
+/// `sylvite tune` with these arguments and one thread, until so many trials are stored in `db`, which a busy machine takes
+/// longer for; the last result. Its report, where one is asked for, is that of the last call.
+[[nodiscard]] Result tune(std::vector<std::string> arguments, const std::string& db, std::int64_t trials,
+                          const std::string& home);
 
 /// A fresh, empty folder named after the running test.
 [[nodiscard]] std::string fresh_folder();

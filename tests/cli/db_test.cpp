@@ -24,8 +24,8 @@ class Db : public testing::Test {
   void SetUp() override {
     const std::string model = folder_ + "/small.onnx";
     write_file(model, testing_command::small_model(0));
-    const Result tuned = testing_command::run_command(
-        {"tune", model, "--db", db_, "--budget", "5s", "--threads", "1", "--progress", "none"}, folder_);
+    constexpr std::int64_t trials = 7;  // more than two of one of its kernels
+    const Result tuned = testing_command::tune({model, "--progress", "none"}, db_, trials, folder_);
     ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
     for (const WinnerRow& row : top_winners(Database::for_questions(db_), -1))
       if (row.trials > 2) kernel_ = row.kernel;

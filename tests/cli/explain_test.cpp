@@ -39,9 +39,7 @@ class Explain : public testing::Test {
   }
   void tune() const {
     const Result tuned =
-        testing_command::run_command({"tune", model_, "--db", folder_ + "/trials.db", "--budget", "5s",
-                                      "--threads", "1", "--progress", "none"},
-                                     folder_);
+        testing_command::tune({model_, "--progress", "none"}, folder_ + "/trials.db", 6, folder_);
     ASSERT_EQ(tuned.exit_code, 0) << tuned.err;
   }
 

@@ -194,9 +194,9 @@ TEST_F(Run, TheLogSaysWhatEachStageDid) {
 
 /// Every line of stderr, warnings too, is a JSON object under --progress jsonl.
 TEST_F(Run, TheLogIsJsonLinesUnderThatProgress) {
-  const Result result = run_command({"tune", model_, "--budget", "6s", "--progress", "jsonl", "--log-level",
-                                     "debug", "--cache-dir", model_ + "/objects"},
-                                    folder_);
+  const Result result = testing_command::tune(
+      {model_, "--progress", "jsonl", "--log-level", "debug", "--cache-dir", model_ + "/objects"},
+      folder_ + "/trials.db", 1, folder_);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   std::istringstream lines(result.err);
   std::set<std::string> levels;

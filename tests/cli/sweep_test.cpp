@@ -65,12 +65,14 @@ TEST_F(Sweep, AFailedItemIsNotTheEnd) {
 }
 
 TEST_F(Sweep, KilledInTheMiddleItGoesOnWithoutRepeatingATrial) {
+  write_file(sweep_, "[sweep]\nmodels = small.onnx\nbudget = 600s\n[compile]\nthreads = 1\n");
   const int process = start_command(words(), folder_);
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(120);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(600);
   while (stored_trials() < 2 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   ::kill(process, SIGKILL);
   ::waitpid(process, nullptr, 0);
+  write_file(sweep_, "[sweep]\nmodels = small.onnx\nbudget = 5s\n[compile]\nthreads = 1\n");
   const std::int64_t before = stored_trials();
   ASSERT_GE(before, 2);
   EXPECT_EQ(database_stats(Database(db_)).integrity, "ok");
@@ -98,8 +100,7 @@ TEST_F(Sweep, ATunedModelRunsFromTheDatabase) {
 }
 
 TEST_F(Sweep, DatabasesExportAndMerge) {
-  write_file(sweep_, "[sweep]\nmodels = small.onnx\nbudget = 3s\n");
-  ASSERT_EQ(run_command(words(), folder_).exit_code, 0);
+  ASSERT_EQ(testing_command::tune({folder_ + "/small.onnx"}, db_, 1, folder_).exit_code, 0);
   const Result merged = run_command({"db", "merge", db_, "--db", folder_ + "/other.db"}, folder_);
   EXPECT_EQ(merged.exit_code, 0) << merged.err;
   const Result lines = run_command({"db", "export", "--db", folder_ + "/other.db"}, folder_);

@@ -97,7 +97,7 @@ TEST_F(Usage, ForgettingNeedsACondition) {
   expect_refused({"db", "forget", "--before", "soon", "--db", db}, "--before soon");
   EXPECT_EQ(run_command({"db", "forget", "abc", "--db", db}, folder_).exit_code,
             static_cast<int>(ErrorCode::io_failure));
-  ASSERT_EQ(run_command({"tune", model_, "--db", db, "--budget", "4s"}, folder_).exit_code, 0);
+  ASSERT_EQ(testing_command::tune({model_}, db, 1, folder_).exit_code, 0);
   const auto forgotten = [&](const std::vector<std::string>& what) {
     std::vector<std::string> words{"db", "forget", "--db", db};
     words.insert(words.end(), what.begin(), what.end());

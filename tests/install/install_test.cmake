@@ -46,7 +46,15 @@ expect("[0-9]+ launches" ${prefix}/bin/sylvite run ${model} --random-weights 0)
 
 # A copy by another name finds its workers: itself.
 file(RENAME ${prefix}/bin/sylvite ${prefix}/bin/renamed)
-expect("[1-9][0-9]* trials?" ${prefix}/bin/renamed tune ${model} --random-weights 0 --budget 3s)
+foreach(budget 3s 300s)  # a busy machine takes its time
+  run(${prefix}/bin/renamed tune ${model} --random-weights 0 --budget ${budget})
+  if(output MATCHES "[1-9][0-9]* trials?")
+    break()
+  endif()
+endforeach()
+if(NOT output MATCHES "[1-9][0-9]* trials?")
+  message(FATAL_ERROR "no trials:\n${output}")
+endif()
 file(RENAME ${prefix}/bin/renamed ${prefix}/bin/sylvite)
 
 file(GLOB headers RELATIVE ${prefix}/include ${prefix}/include/sylvite/*.h)
