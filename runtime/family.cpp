@@ -1,7 +1,6 @@
 #include "runtime/family.h"
 
 #include <algorithm>
-#include <cstring>
 #include <set>
 
 #include "base/clock.h"
@@ -361,10 +360,9 @@ void Family::Rep::take_specialized() {
 /// nullptr where there is none.
 Built* Family::find(const Sizes& sizes) {
   if (rep_->ahead != nullptr && rep_->ahead->is_done()) rep_->end_ahead();
-  if (!rep_->hot) return find_member(sizes);
-  rep_->take_specialized();
+  if (rep_->hot) rep_->take_specialized();
   Built* const found = find_member(sizes);
-  if (found != nullptr) rep_->note_run();
+  if (rep_->hot && found != nullptr) rep_->note_run();
   return found;
 }
 
