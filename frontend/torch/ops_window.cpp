@@ -85,24 +85,49 @@ Sym input_gradient(Sym grad, Sym x, Sym w, ConvArguments a) {
   return transposed_conv(grad, w, {}, a.transposed(), a.groups);
 }
 
-/// By the filter, in one operation where templates take that. Signals are images of one line.
-Sym gradient_of_filter(TorchContext& c, Sym grad, Sym x, const Dims& filter_dims, EvenWindow window,
-                       std::int64_t groups) {
-  const auto as_image = [](Dims dims, std::int64_t before) {
-    dims.insert(dims.end() - 1, before);
+/// A convolution and what its gradient by the filter is made of.
+struct FilterGradient {
+  Sym grad, x;
+  Dims filter_dims;
+  EvenWindow window;
+  std::int64_t groups;
+};
+
+/// Signals as images of one line.
+FilterGradient of_lines(const FilterGradient& g) {
+  const auto with_line = [](Dims dims, std::int64_t line) {
+    dims.insert(dims.end() - 1, line);
     return dims;
   };
-  if (c.keeps_gradients() && x.rank() == 3) {
-    window = {as_image(window.strides, 1), as_image(window.padding, 0), as_image(window.dilations, 1)};
-    const Sym lines =
-        gradient_of_filter(c, reshape(grad, as_image(grad.dims(), 1)), reshape(x, as_image(x.dims(), 1)),
-                           as_image(filter_dims, 1), window, groups);
-    return reshape(lines, filter_dims);
+  const auto image = [&](Sym signal) { return reshape(signal, with_line(signal.dims(), 1)); };
+  return {image(g.grad),
+          image(g.x),
+          with_line(g.filter_dims, 1),
+          {with_line(g.window.strides, 1), with_line(g.window.padding, 0), with_line(g.window.dilations, 1)},
+          g.groups};
+}
+
+/// In one operation, where kernels take that; else none.
+Sym kept_filter_gradient(GradientKernels kernels, const FilterGradient& g) {
+  if (kernels == GradientKernels::none) return {};
+  if (g.x.rank() == 3) {
+    const Sym lines = kept_filter_gradient(kernels, of_lines(g));
+    return lines ? reshape(lines, g.filter_dims) : Sym();
   }
-  if (c.gradients() == GradientKernels::blocks && is_kept_in_blocks(grad, x, filter_dims, window, groups))
-    return filter_gradient_of_blocks(grad, x, filter_dims, window, groups);
-  const bool is_kept = c.keeps_gradients() && is_kept_whole(grad, x, groups);
-  return (is_kept ? whole_filter_gradient : filter_gradient)(grad, x, filter_dims, window, groups);
+  const bool is_on_blocks = kernels == GradientKernels::blocks;
+  const bool is_kept = is_on_blocks ? is_kept_in_blocks(g.grad, g.x, g.filter_dims, g.window, g.groups)
+                                    : is_kept_whole(g.grad, g.x, g.groups);
+  if (!is_kept) return {};
+  return (is_on_blocks ? filter_gradient_of_blocks : whole_filter_gradient)(g.grad, g.x, g.filter_dims,
+                                                                            g.window, g.groups);
+}
+
+/// By the filter.
+Sym gradient_of_filter(TorchContext& c, const FilterGradient& g) {
+  if (c.keeps_gradients() && g.x.rank() == 3)  // also where it is made of others
+    return reshape(gradient_of_filter(c, of_lines(g)), g.filter_dims);
+  const Sym kept = kept_filter_gradient(c.gradients(), g);
+  return kept ? kept : filter_gradient(g.grad, g.x, g.filter_dims, g.window, g.groups);
 }
 
 void convolution_backward(TorchContext& c) {
@@ -118,7 +143,7 @@ void convolution_backward(TorchContext& c) {
   // A transposed convolution takes its result to its input by the same filters.
   const Sym from = a.is_transposed ? x : grad, to = a.is_transposed ? grad : x;
   const EvenWindow window = {a.strides, a.padding, a.dilations};
-  if (mask[1] != 0) results[1] = gradient_of_filter(c, from, to, w.dims(), window, a.groups);
+  if (mask[1] != 0) results[1] = gradient_of_filter(c, {from, to, w.dims(), window, a.groups});
   if (mask[2] != 0) {
     std::vector<std::int64_t> axes = all_axes(grad.rank());
     axes.erase(axes.begin() + 1);

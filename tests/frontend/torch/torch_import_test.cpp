@@ -404,6 +404,12 @@ TEST(ImportTorch, GradientsInBlocksAreThoseOfOthers) {
   %1: f32[8,1,3,2] = getitem(%y, 1)
   return %1
 })",
+      // Of a signal.
+      R"(torch g(%g: f32[2,8,7], %x: f32[2,3,15], %w: f32[8,3,3]) {
+  %y: (none, f32[8,3,3], none) = aten.convolution_backward.default(%g, %x, %w, [0], [2], [0], [1], false, [0], 1, [false, true, false])
+  %1: f32[8,3,3] = getitem(%y, 1)
+  return %1
+})",
       // Windows side by side.
       R"(torch g(%g: f32[2,8,3,2], %x: f32[2,3,48,32], %w: f32[8,3,16,16]) {
   %y: (none, f32[8,3,16,16], none) = aten.convolution_backward.default(%g, %x, %w, [0], [16, 16], [0, 0], [1, 1], false, [0, 0], 1, [false, true, false])
