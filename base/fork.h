@@ -4,7 +4,7 @@
 
 namespace sylvite {
 
-/// A fork, of whichever thread, longer waits for no other thread than this.
+/// A fork waits no longer for other threads.
 inline constexpr double fork_patience_seconds = 5;
 
 /// As long as one lives, forks of other threads wait; to make one waits for forks. The thread's own forks do not wait for it.
