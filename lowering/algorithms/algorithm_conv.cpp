@@ -58,12 +58,6 @@ std::vector<Packing> blocked_packings(const Kernel& kernel, const ConvProblem& p
   return conv_packings(kernel, problem, filter_packing(problem));
 }
 
-/// Where output coordinate `out` plus window coordinate `window` lies in the source.
-Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride, std::int64_t dilation,
-                       std::int64_t pad) {
-  return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
-}
-
 /// The step of channels at which the groups of output block `at` begin, and how many they have.
 struct GroupSteps {
   Expr first;

@@ -66,6 +66,11 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
   return source;
 }
 
+Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride, std::int64_t dilation,
+                       std::int64_t pad) {
+  return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
+}
+
 void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
                     const std::function<Expr(const std::vector<Expr>&)>& sum) {
   const bool packed_bias = bias_is_packed(builder.kernel(), problem);

@@ -27,6 +27,10 @@ struct SourceBorder {
 [[nodiscard]] Halide::Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem,
                                          SourceBorder border);
 
+/// Where output coordinate `out` plus window coordinate `window` lies in the source.
+[[nodiscard]] Halide::Expr source_coordinate(const Halide::Expr& out, const Halide::Expr& window,
+                                             std::int64_t stride, std::int64_t dilation, std::int64_t pad);
+
 /// Defines the anchor as `sum` of its storage arguments d0..d4, plus the bias.
 void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,
                     const std::function<Halide::Expr(const std::vector<Halide::Expr>&)>& sum);
