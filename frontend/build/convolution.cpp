@@ -345,14 +345,22 @@ Sym with_whole_vectors(Sym x) {
   return missing == 0 ? x : pad(x, Dims(high.size(), 0), high);
 }
 
+bool is_depthwise(Sym grad, Sym x, std::int64_t groups) {
+  return groups > 1 && x.dim(1) == groups && grad.dim(1) == groups;
+}
+
+/// The filter of its taps [taps, O, C].
+Sym filter_of_taps(Sym taps, const Dims& filter_dims) {
+  return reshape(transpose(taps, {1, 2, 0}), filter_dims);
+}
+
 }  // namespace
 
 Sym filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window, std::int64_t groups) {
   const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
   const TrimmedInput input = trimmed(x, spatial_dims(grad), kernel, window);
-  const bool is_depthwise = groups > 1 && x.dim(1) == groups && grad.dim(1) == groups;
   const bool is_one_tap = std::ranges::all_of(kernel, [](std::int64_t k) { return k == 1; });
-  if (is_depthwise) return gradient_by_channels(grad, input, filter_dims, window);
+  if (is_depthwise(grad, x, groups)) return gradient_by_channels(grad, input, filter_dims, window);
   if (groups > 1 || is_one_tap) return gradient_by_products(grad, input, filter_dims, window, groups);
   return gradient_by_images(grad, input, window);
 }
@@ -388,11 +396,10 @@ Sym gradient_by_lines(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow
 }  // namespace
 
 bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
-  const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
   const bool fills_vectors = x.dim(1) % vector_channels == 0 && grad.dim(1) % vector_channels == 0;
   const bool is_joined = fills_vectors && x.dim(1) > groups && grad.dim(1) > groups;
   return x.rank() == 4 && (x.dtype() == DType::bf16 || x.dtype() == DType::f16) &&
-         (groups == 1 || is_depthwise || is_joined);
+         (groups == 1 || is_depthwise(grad, x, groups) || is_joined);
 }
 
 bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
@@ -401,9 +408,8 @@ bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindo
   if (x.rank() != 4 || x.dtype() != DType::f32) return false;
   const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
   if (groups == 1 && has_patches(grad, x, kernel, window)) return true;
-  const bool is_depthwise = x.dim(1) == groups && grad.dim(1) == groups;
-  return (groups == 1 || is_depthwise) && kernel[0] * kernel[1] > 1 && kernel[1] <= most_columns &&
-         grad.dim(1) >= least_outputs;
+  return (groups == 1 || is_depthwise(grad, x, groups)) && kernel[0] * kernel[1] > 1 &&
+         kernel[1] <= most_columns && grad.dim(1) >= least_outputs;
 }
 
 Sym filter_gradient_of_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
@@ -416,8 +422,7 @@ Sym filter_gradient_of_blocks(Sym grad, Sym x, const Dims& filter_dims, const Ev
                                            {"pads", joined(window.padding, window.padding)},
                                            {"dilations", window.dilations},
                                            {"groups", groups}});
-  const Sym each = reshape(products, {products.dim(1), filter_dims[0], filter_dims[1]});
-  return reshape(transpose(each, {1, 2, 0}), filter_dims);
+  return filter_of_taps(reshape(products, {products.dim(1), filter_dims[0], filter_dims[1]}), filter_dims);
 }
 
 Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
@@ -439,7 +444,7 @@ Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWi
                           {"groups", groups > 1 && groups == filter_dims[0] ? x.dim(1) : groups}});
   Sym each = slice(slice(products, 2, 0, filter_dims[0]), 3, 0, filter_dims[1]);
   each = reshape(each, {products.dim(1), filter_dims[0], filter_dims[1]});
-  return reshape(transpose(cast(each, dtype), {1, 2, 0}), filter_dims);
+  return filter_of_taps(cast(each, dtype), filter_dims);
 }
 
 }  // namespace sylvite
