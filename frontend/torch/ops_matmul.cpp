@@ -76,8 +76,8 @@ void attention(TorchContext& c) {
 /// What Op::attention_gradient takes.
 bool has_gradient_operations(TorchContext& c, Sym q, Sym k, Sym v) {
   const bool is_narrow = q.dtype() == DType::bf16 || q.dtype() == DType::f16;
-  return c.keeps_gradients() && is_narrow && k.dims() == v.dims() && q.rank() == 4 && q.dim(0) == k.dim(0) &&
-         q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3);
+  return c.has_gradient_templates() && is_narrow && k.dims() == v.dims() && q.rank() == 4 &&
+         q.dim(0) == k.dim(0) && q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3);
 }
 
 /// Each by an operation, which makes the scores again.

@@ -50,7 +50,7 @@ ConvArguments read_conv(TorchContext& c, std::size_t rank) {
           per_axis(c, "output_padding", rank, 0, 0),
           c.integer("groups", 1),
           c.flag("transposed", false),
-          c.keeps_gradients()};
+          c.has_gradient_templates()};
 }
 
 Sym convolved(Sym x, Sym w, Sym bias, const ConvArguments& a) {
@@ -124,7 +124,7 @@ Sym kept_filter_gradient(GradientKernels kernels, const FilterGradient& g) {
 
 /// By the filter.
 Sym gradient_of_filter(TorchContext& c, const FilterGradient& g) {
-  if (c.keeps_gradients() && g.x.rank() == 3)  // also where it is made of others
+  if (c.has_gradient_templates() && g.x.rank() == 3)  // also where it is made of others
     return reshape(gradient_of_filter(c, of_lines(g)), g.filter_dims);
   const Sym kept = kept_filter_gradient(c.gradients(), g);
   return kept ? kept : filter_gradient(g.grad, g.x, g.filter_dims, g.window, g.groups);
@@ -206,7 +206,7 @@ void max_pool_gradient(TorchContext& c) {
   MapWindow window = read_pool_window<2>(c);
   window.dilations = per_axis(c, "dilation", 2, 1, 1);
   window = extended(window, read_extension(c, window, x));
-  const bool is_kept = c.keeps_gradients() && (x.dtype() == DType::bf16 || x.dtype() == DType::f16);
+  const bool is_kept = c.has_gradient_templates() && (x.dtype() == DType::bf16 || x.dtype() == DType::f16);
   const Sym result = is_kept ? c.builder().add(Op::max_pool_gradient, {grad, x},
                                                {{"kernel", window.kernel},
                                                 {"strides", window.strides},

@@ -37,8 +37,7 @@ class TorchContext {
 
   [[nodiscard]] GraphBuilder& builder() { return builder_; }
   [[nodiscard]] GradientKernels gradients() const { return options_.gradients; }
-  /// Those that have templates on a GPU.
-  [[nodiscard]] bool keeps_gradients() const { return gradients() == GradientKernels::templates; }
+  [[nodiscard]] bool has_gradient_templates() const { return gradients() == GradientKernels::templates; }
   [[nodiscard]] bool has(std::string_view name);  ///< is given, and not as none
   [[nodiscard]] bool is_tensor(std::string_view name);
   [[nodiscard]] std::string name_of(std::string_view name);  ///< of the value that is given, else empty
