@@ -12,9 +12,11 @@
 #include "base/error.h"
 #include "frontend/values/copy_of.h"
 #include "lowering/plan/plan_loops.h"
+#include "runtime/block_heap.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/given_inputs.h"
+#include "runtime/memory.h"
 #include "runtime/one_run.h"
 #include "runtime/program_code.h"
 #include "runtime/state_memory.h"
@@ -84,7 +86,7 @@ struct Program::Rep {
   GivenInputs inputs;
   std::shared_ptr<Arena> arena;                            ///< also of relatives that take turns
   std::shared_ptr<StateMemory> states;                     ///< likewise
-  std::shared_ptr<BlockPools<Arena>> results;              ///< likewise
+  std::shared_ptr<BlockHeap<Arena>> results;               ///< likewise
   std::shared_ptr<DeviceRoom> room;                        ///< likewise
   std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
   std::shared_ptr<const Plan> made_plan;

@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/block_heap.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/recorded_graphs.h"
-#include "runtime/memory.h"
 
 namespace sylvite {
 
@@ -31,7 +31,7 @@ class DeviceRoom {
   std::vector<cuda::PinnedMemory> staging_;  ///< per input
   std::vector<cuda::DeviceMemory> outputs_;
   cuda::DeviceMemory work_;
-  BlockPools<cuda::PinnedMemory> results_;
+  BlockHeap<cuda::PinnedMemory> results_;
 };
 
 }  // namespace sylvite
