@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/fork.h"
+
 namespace sylvite {
 
 /// Blocks of any size, cut from a few large pieces of memory. A block goes back when the last pointer to it is gone, and joins
@@ -66,6 +68,7 @@ class BlockHeap {
     std::size_t held = 0;
 
     Range take(std::size_t size) {
+      const NoFork no_fork;
       const std::lock_guard lock(mutex);
       auto found = free_by_size.lower_bound(Range{nullptr, size, nullptr});
       if (found == free_by_size.end()) {
@@ -79,6 +82,7 @@ class BlockHeap {
     }
 
     void give(Range range) {
+      const NoFork no_fork;
       const std::lock_guard lock(mutex);
       const auto after = free.lower_bound(range.begin);
       const std::byte* end = range.begin + range.size;

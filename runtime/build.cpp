@@ -265,7 +265,7 @@ Built build_program(const Imported& imported, Chosen chosen, const Relatives& re
   Program program = load_running_program(imported, chosen, relatives, stop);
   CompileReport& report = chosen.report;
   report.ready_seconds += steady_seconds() - start - report.weights_seconds;
-  report.peak_bytes = program.peak_bytes();
+  report.peak_bytes = Program::peak_bytes({&program});
   log_line(LogLevel::info, "program: {} launches of {} kernels, weights packed in {:.3f} s, peak {} bytes",
            report.kernels, report.unique_kernels, program.weights_seconds(), report.peak_bytes);
   auto choices = std::make_shared<const std::vector<Choice>>(std::move(chosen.choices));

@@ -198,9 +198,7 @@ void Family::Rep::count(const Sizes& sizes) {
 }
 
 void Family::Rep::count_bytes() {
-  report.peak_bytes = 0;
-  std::set<const void*> counted;
-  for (const auto& [each, member] : members) report.peak_bytes += member->built.program.peak_bytes(counted);
+  report.peak_bytes = Program::peak_bytes(relatives().programs);
 }
 
 Family::Family(Built only) : rep_(std::make_unique<Rep>(OpenModel{only.setup, "", {}, 0})) {

@@ -12,11 +12,10 @@
 #include "base/error.h"
 #include "frontend/values/copy_of.h"
 #include "lowering/plan/plan_loops.h"
-#include "runtime/block_heap.h"
 #include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/given_inputs.h"
-#include "runtime/memory.h"
+#include "runtime/host_room.h"
 #include "runtime/one_run.h"
 #include "runtime/program_code.h"
 #include "runtime/state_memory.h"
@@ -44,20 +43,16 @@ struct Program::Rep {
         context(options.threads),
         bindings(std::move(bound)),
         inputs(plan.inputs, bindings.inputs),
-        arena(find_arena(relatives)),
+        host(static_cast<std::size_t>(options.on_device ? 0 : bindings.arena_bytes)),
         states(find_states(relatives)),
-        results(find_shared(&Rep::results, relatives)),
-        room(find_shared(&Rep::room, relatives)) {
+        room(find_room(relatives)) {
     for (const Program* program : relatives.programs)
       if (program->rep_->device) device_donors.push_back(program->rep_->device->weights());
     add_calls();
   }
 
-  [[nodiscard]] std::shared_ptr<Arena> find_arena(const Relatives& relatives) const;
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
-  template <typename T>
-  [[nodiscard]] static std::shared_ptr<T> find_shared(std::shared_ptr<T> Rep::* member,
-                                                      const Relatives& relatives);
+  [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void add_calls();
   void add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves);
@@ -77,6 +72,8 @@ struct Program::Rep {
   [[nodiscard]] bool has_own_memory(std::size_t output) const;
   [[nodiscard]] Tensor result(std::size_t number) const;
   [[nodiscard]] std::vector<Tensor> take_results();
+  [[nodiscard]] std::int64_t kept_bytes(std::set<const void*>& counted) const;
+  [[nodiscard]] std::int64_t run_bytes() const;
 
   std::shared_ptr<const ProgramCode> code;
   const Plan& plan;  ///< of the code: numbers that depend on sizes are those of `bindings`
@@ -84,9 +81,8 @@ struct Program::Rep {
   RunContext context;
   Bindings bindings;
   GivenInputs inputs;
-  std::shared_ptr<Arena> arena;                            ///< also of relatives that take turns
-  std::shared_ptr<StateMemory> states;                     ///< likewise
-  std::shared_ptr<BlockHeap<Arena>> results;               ///< likewise
+  HostRoom host;
+  std::shared_ptr<StateMemory> states;                     ///< also of relatives that take turns
   std::shared_ptr<DeviceRoom> room;                        ///< likewise
   std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
   std::shared_ptr<const Plan> made_plan;
@@ -103,20 +99,6 @@ struct Program::Rep {
   std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
 };
 
-/// The largest of those that take turns if it is large enough. A new one is half as large again as the largest, so
-/// that few are made however sizes grow.
-std::shared_ptr<Arena> Program::Rep::find_arena(const Relatives& relatives) const {
-  const auto wanted = static_cast<std::size_t>(options.on_device ? 0 : bindings.arena_bytes);
-  std::shared_ptr<Arena> largest;
-  for (const Program* program : relatives.programs) {
-    const std::shared_ptr<Arena>& other = program->rep_->arena;
-    if (relatives.take_turns && (largest == nullptr || other->size() > largest->size())) largest = other;
-  }
-  if (largest == nullptr) return std::make_shared<Arena>(wanted);
-  if (largest->size() >= wanted) return largest;
-  return std::make_shared<Arena>(std::max(wanted, largest->size() / 2 * 3));
-}
-
 /// Those of the programs that take turns: a state does not depend on the sizes of a run.
 std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relatives) const {
   for (const Program* program : relatives.programs) {
@@ -130,10 +112,9 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
 }
 
 /// That of any relative that takes turns, as all have the same; a new one where nothing is shared.
-template <typename T>
-std::shared_ptr<T> Program::Rep::find_shared(std::shared_ptr<T> Rep::* member, const Relatives& relatives) {
-  if (!relatives.take_turns || relatives.programs.empty()) return std::make_shared<T>();
-  return (*relatives.programs.front()->rep_).*member;
+std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) {
+  if (!relatives.take_turns || relatives.programs.empty()) return std::make_shared<DeviceRoom>();
+  return relatives.programs.front()->rep_->room;
 }
 
 std::size_t Program::Rep::state_offset(std::size_t number) const {
@@ -156,14 +137,20 @@ void Program::Rep::add_calls() {
 }
 
 void Program::Rep::add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves) {
+  moves.reserve(launch.arguments.size());  // the room keeps where they are
   for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
     if (i == launch.inputs)
       for (const std::int64_t size : launch.sizes) call.add_size(size);
     const Argument& argument = launch.arguments[i];
     halide_buffer_t& buffer = call.add_argument(argument.dtype, argument.stored, argument.has_outer_blocks);
     bind(buffer, argument.place);
-    if (const auto& window = argument.window)
-      moves.push_back({&buffer, buffer.host - window->offset(0), *window});
+    const auto& window = argument.window;
+    if (!window) continue;
+    Moving& move = moves.emplace_back(&buffer, buffer.host, *window);
+    if (argument.place.kind == BufferKind::arena)
+      host.add_use(&move.start, argument.place.number - window->offset(0));
+    else
+      move.start -= window->offset(0);
   }
 }
 
@@ -228,7 +215,7 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
       output_uses.at(number).push_back(&buffer);
       break;
     case BufferKind::arena:
-      set_host(buffer, arena->data() + number);
+      host.add_use(&buffer.host, place.number);
       break;
     case BufferKind::state:
       set_host(buffer, states->host_data() + number);
@@ -251,7 +238,7 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<
     const void* data =
         next != over.end() && next->output == i ? aligned(given[(next++)->input].data()) : nullptr;
     std::shared_ptr<void> block;
-    if (data == nullptr) data = (block = results->take(static_cast<std::size_t>(type.byte_size()))).get();
+    if (data == nullptr) data = (block = host.take_result(static_cast<std::size_t>(type.byte_size()))).get();
     outputs[i] = Tensor(type.dtype, type.dims(), std::move(block), data);
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
   }
@@ -317,7 +304,7 @@ Tensor Program::Rep::result(std::size_t number) const {
     case BufferKind::output:
       return outputs.at(index).reshaped(type.dims());
     case BufferKind::arena:
-      return copy_of(Tensor(type.dtype, type.dims(), nullptr, arena->data() + index));
+      return copy_of(Tensor(type.dtype, type.dims(), nullptr, host.data() + index));
     case BufferKind::state:
       return copy_of(Tensor(type.dtype, type.dims(), nullptr, states->host_data() + index));
   }
@@ -333,6 +320,23 @@ std::vector<Tensor> Program::Rep::take_results() {
     if (has_own_memory(i)) results[i] = std::exchange(outputs[i], Tensor());
   inputs.release();
   return results;
+}
+
+/// What stays between runs, without what is in `counted`, where the rest is added.
+std::int64_t Program::Rep::kept_bytes(std::set<const void*>& counted) const {
+  if (device) return device->bytes(counted);
+  std::int64_t total = bindings.weights->byte_size(counted);
+  for (const auto& [slot, weight] : bindings.own_weights)
+    if (counted.insert(weight.data()).second) total += weight.byte_size();
+  if (counted.insert(states.get()).second) total += static_cast<std::int64_t>(states->size());
+  return total;
+}
+
+std::int64_t Program::Rep::run_bytes() const {
+  if (device) return 0;
+  auto total = static_cast<std::int64_t>(host.arena_bytes());
+  for (const TensorType& type : bindings.results) total += type.byte_size();
+  return total;
 }
 
 Program::Program(std::shared_ptr<const Plan> plan, const std::vector<CompiledKernel>& kernels,
@@ -389,6 +393,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
                                  const std::vector<Overwrite>& over) {
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
+  const HostRoom::Run room(rep_->host);
   rep_->bind_run(inputs, over);
   with_workers(rep_->options.threads, rep_->options.spin_seconds,
                [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
@@ -478,20 +483,14 @@ const Bindings& Program::bindings() const {
   return rep_->bindings;
 }
 
-std::int64_t Program::peak_bytes() const {
+std::int64_t Program::peak_bytes(const std::vector<const Program*>& programs) {
   std::set<const void*> counted;
-  return peak_bytes(counted);
-}
-
-std::int64_t Program::peak_bytes(std::set<const void*>& counted) const {
-  if (rep_->device) return rep_->device->bytes(counted);
-  std::int64_t total = rep_->bindings.weights->byte_size(counted);
-  for (const auto& [slot, weight] : rep_->bindings.own_weights)
-    if (counted.insert(weight.data()).second) total += weight.byte_size();
-  if (counted.insert(rep_->arena.get()).second) total += static_cast<std::int64_t>(rep_->arena->size());
-  if (counted.insert(rep_->states.get()).second) total += static_cast<std::int64_t>(rep_->states->size());
-  for (std::size_t i = 0; i < rep_->outputs.size(); ++i) total += rep_->bindings.results[i].byte_size();
-  return total;
+  std::int64_t kept = 0, most = 0;
+  for (const Program* program : programs) {
+    kept += program->rep_->kept_bytes(counted);
+    most = std::max(most, program->rep_->run_bytes());
+  }
+  return kept + most;
 }
 
 double Program::weights_seconds() const {

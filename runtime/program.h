@@ -130,11 +130,9 @@ class Program {
   [[nodiscard]] const Plan& plan_alike() const;
   [[nodiscard]] const std::shared_ptr<const ProgramCode>& code() const;
   [[nodiscard]] const Bindings& bindings() const;  ///< weights packed
-  /// Arena, states, weights as packed, and results of one run; on a device, once weights are there, its memory for
-  /// one run.
-  [[nodiscard]] std::int64_t peak_bytes() const;
-  /// The same without memory that is in `counted`, where the rest is added.
-  [[nodiscard]] std::int64_t peak_bytes(std::set<const void*>& counted) const;
+  /// Of programs that take turns: weights as packed, states, and intermediate values and results of the run that has most; on a
+  /// device, once weights are there, its memory for one run.
+  [[nodiscard]] static std::int64_t peak_bytes(const std::vector<const Program*>& programs);
   [[nodiscard]] double weights_seconds()
       const;  ///< time spent packing weights, and bringing them to a device
 
