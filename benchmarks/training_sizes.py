@@ -9,6 +9,7 @@ eager's.
 """
 import argparse
 import random
+import resource
 import time
 
 import torch
@@ -111,6 +112,7 @@ def main():
         far = max(float((a - b).norm() / (b.norm() + 1e-6)) for a, b in zip(gradients, eager))
         print(f"{name}: first {first * 1e3:.0f} ms, next {again * 1e3:.2f} ms, loss {loss:.4f} (eager {wanted:.4f}), "
               f"gradients differ by {far:.3f}", flush=True)
+    print(f"most memory of the host: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB")
 
 
 if __name__ == "__main__":

@@ -17,9 +17,10 @@ namespace sylvite {
 
 /// Blocks of any size, cut from a few large pieces of memory. A block goes back when the last pointer to it is gone, and joins
 /// what is free beside it, so that runs at other sizes use the memory that earlier ones have touched: what is held is about the
-/// most that was in use at once, however many sizes there are. The smallest free range that is large enough is taken (best fit,
-/// as in D. E. Knuth, The Art of Computer Programming, volume 1, section 2.5). The heap may be destroyed before its blocks.
-/// Thread safe. `Memory` is Arena, or another owner made from a size.
+/// most that was in use at once, however many sizes there are. A block is one of the last that came back, where one has the very
+/// size, else the begin of the smallest free range that is large enough (best fit, as in D. E. Knuth, The Art of Computer
+/// Programming, volume 1, section 2.5). The heap may be destroyed before its blocks. Thread safe. `Memory` is Arena, or another
+/// owner made from a size.
 template <typename Memory>
 class BlockHeap {
  public:
@@ -41,6 +42,7 @@ class BlockHeap {
  private:
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t page = 4096;
+  static constexpr std::size_t most_recent = 8;
   static constexpr std::size_t most_growth = std::size_t{1} << 30;
 
   struct Piece;
@@ -61,8 +63,10 @@ class BlockHeap {
   };
 
   struct State {
+    State() { recent.reserve(most_recent); }
     mutable std::mutex mutex;
     std::vector<std::unique_ptr<Piece>> pieces;
+    std::vector<Range> recent;              ///< free, not yet joined: the next run often wants the same sizes
     std::map<std::byte*, Range> free;       ///< by where they begin
     std::set<Range, Smaller> free_by_size;  ///< the same
     std::size_t held = 0;
@@ -70,6 +74,13 @@ class BlockHeap {
     Range take(std::size_t size) {
       const NoFork no_fork;
       const std::lock_guard lock(mutex);
+      const auto same = std::ranges::find(recent, size, &Range::size);
+      if (same != recent.end()) {
+        const Range range = *same;
+        recent.erase(same);
+        return range;
+      }
+      join_recent();
       auto found = free_by_size.lower_bound(Range{nullptr, size, nullptr});
       if (found == free_by_size.end()) {
         add_piece(size);
@@ -81,9 +92,19 @@ class BlockHeap {
       return {range.begin, size, range.piece};
     }
 
-    void give(Range range) {
+    void give(const Range& range) {
       const NoFork no_fork;
       const std::lock_guard lock(mutex);
+      if (recent.size() == most_recent) join_recent();
+      recent.push_back(range);
+    }
+
+    void join_recent() {
+      for (const Range& range : recent) join(range);
+      recent.clear();
+    }
+
+    void join(Range range) {
       const auto after = free.lower_bound(range.begin);
       const std::byte* end = range.begin + range.size;
       const bool joins_after =
