@@ -31,16 +31,28 @@ IdMap<bool> from_the_last(const Graph& graph, Accept accept) {
 
 using Uses = IdMap<std::vector<NodeId>>;
 
-/// Per node: do only norms and such sums read its sum?
+bool is_move(const Node& node) {
+  return has_trait(node.op, OpTrait::view) || has_trait(node.op, OpTrait::movement);
+}
+
+/// Per node: do only norms, such sums and folds read its sum, at first hand or moved? So do the moves between.
 IdMap<bool> sums_for_norms(const Graph& graph, const Uses& uses) {
-  return from_the_last(graph, [&](const Node& node, const IdMap<bool>& known) {
-    if (node.op != Op::add && node.op != Op::sub) return false;
+  IdMap<bool> known = from_the_last(graph, [&](const Node& node, const IdMap<bool>& later) {
+    if (node.op != Op::add && node.op != Op::sub && !is_move(node)) return false;
     const ValueId sum = node.outputs[0];
     return !uses[sum].empty() && std::ranges::all_of(uses[sum], [&](NodeId id) {
       const Node& reader = graph.node(id);
-      return (has_trait(reader.op, OpTrait::row_norm) && reader.inputs[0] == sum) || known[id];
+      const bool folds = has_trait(reader.op, OpTrait::row_norm) || has_trait(reader.op, OpTrait::reduction);
+      return (folds && reader.inputs[0] == sum) || later[id];
     });
   });
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {  // what is moved before it is added is no sum
+    const Node& node = graph.nodes()[i];
+    if (!is_move(node)) continue;
+    const NodeId producer = graph.value(node.inputs[0]).producer;
+    if (producer == no_node || !known[producer]) known[static_cast<NodeId>(i)] = false;
+  }
+  return known;
 }
 
 /// Per node: is it pointwise work whose result, one number for many elements, only arithmetic reads? Such are
@@ -106,6 +118,7 @@ class Converter {
         is_last_(behind_products(source, uses_)),
         counts_(made_of_integers(source)),
         is_place_(become_integers(source)),
+        is_exponent_(become_powers(source)),
         multiplies_row_(source.nodes().size(), false),
         is_row_(source.nodes().size(), false),
         is_given_(source.values().size(), false),
@@ -198,11 +211,12 @@ class Converter {
            });
   }
 
-  /// Is the node's result f32, or made of f32? What a loop reads and gives, whose body is converted by itself; positions and coordinates; sums that norms read; gates; the last folds, and pointwise work on what is
+  /// Is the node's result f32, or made of f32? What a loop reads and gives, whose body is converted by itself; positions, coordinates and exponents; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
-    if (node.op == Op::loop || counts_[id] || is_place_[id] || asks_about_wide(node)) return true;
+    if (node.op == Op::loop || counts_[id] || is_place_[id] || is_exponent_[id] || asks_about_wide(node))
+      return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;
     if (multiplies_row_[id]) return is_row_[id] || is_wide(node.inputs[0]);
@@ -264,6 +278,7 @@ class Converter {
   IdMap<bool> is_last_;         ///< per node: behind_products
   IdMap<bool> counts_;          ///< per node: made_of_integers
   IdMap<bool> is_place_;        ///< per node: become_integers
+  IdMap<bool> is_exponent_;     ///< per node: become_powers
   IdMap<bool> multiplies_row_;  ///< per node: row_products, if asked for
   IdMap<bool> is_row_;          ///< per node: rows_for these
   IdMap<bool> is_given_;        ///< per value: an output of the graph

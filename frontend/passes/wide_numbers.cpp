@@ -91,4 +91,33 @@ IdMap<bool> become_integers(const Graph& graph) {
   return become;
 }
 
+IdMap<bool> become_powers(const Graph& graph) {
+  const auto passes_on = [&](const Node& node) {
+    if (node.outputs.size() != 1 || !is_f32(graph, node.outputs[0])) return false;
+    return node.op == Op::cumsum || node.op == Op::reduce_max || node.op == Op::where || node.op == Op::neg ||
+           node.op == Op::maximum || node.op == Op::minimum || has_trait(node.op, OpTrait::arithmetic) ||
+           has_trait(node.op, OpTrait::movement) || has_trait(node.op, OpTrait::view);
+  };
+  const IdMap<std::vector<NodeId>> uses = graph.uses();
+  IdMap<bool> become(graph.nodes().size(), false);
+  for (auto id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) {
+    if (!passes_on(graph.node(id))) continue;
+    const std::vector<NodeId>& readers = uses[graph.node(id).outputs[0]];
+    become[id] = !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
+      return become[reader] || graph.node(reader).op == Op::exp;
+    });
+  }
+  IdMap<bool> is_made(graph.values().size(), false);
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const bool may = become[static_cast<NodeId>(i)] || (node.op == Op::exp && is_f32(graph, node.outputs[0]));
+    const bool is_wide = may && (node.op == Op::cumsum || std::ranges::any_of(node.inputs, [&](ValueId id) {
+                                   return id != no_value && is_made[id];
+                                 }));
+    become[static_cast<NodeId>(i)] = is_wide;
+    if (is_wide && node.op != Op::exp) is_made[node.outputs[0]] = true;
+  }
+  return become;
+}
+
 }  // namespace sylvite

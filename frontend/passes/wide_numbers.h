@@ -1,5 +1,5 @@
 #pragma once
-// What 16 bits would spoil: positions and coordinates, of which the integer counts. Internal to the passes.
+// What 16 bits would spoil: positions and coordinates, of which the integer counts, and exponents, whose error is that of the power. Internal to the passes.
 
 #include "sylvite/graph.h"
 #include "sylvite/id_map.h"
@@ -13,5 +13,10 @@ namespace sylvite {
 /// Per node: is its result f32 that becomes such an integer, at first hand or by pointwise work, moves and sums of coordinates, and
 /// that no product reads? Such are places to read. So are the distances of places from whole numbers, and what these are made of.
 [[nodiscard]] IdMap<bool> become_integers(const Graph& graph);
+
+/// Per node: is its result f32, a running sum or made of one by arithmetic, choices and moves, and do only powers of e read what
+/// becomes of it? So are these powers. Such are the logarithms of decays along time: a sum of 256 of them has an error of a half in
+/// bf16, and differences of two are what is meant.
+[[nodiscard]] IdMap<bool> become_powers(const Graph& graph);
 
 }  // namespace sylvite

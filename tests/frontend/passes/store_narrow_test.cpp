@@ -120,6 +120,24 @@ TEST(StoreAs, SumsThatOnlyNormsReadStayWide) {
   for (const char* name : {"s", "t", "n", "u"}) EXPECT_EQ(types.at(name), DType::bf16) << name;
 }
 
+TEST(StoreAs, SumsStayWideWhereMovesAndFoldsReadThem) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,4], %r: f32[2,4]) {
+    %w = constant f32[4,4] {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}
+    %v: f32[2,4] = slice(%r) {starts=[0,0], sizes=[2,4], steps=[1,1]}
+    %s: f32[2,4] = add(%x, %v)
+    %n: f32[2,4] = layer_norm(%s) {axis=1}
+    %q: f32[2,4] = matmul(%n, %w)
+    %t: f32[2,4] = add(%q, %s)
+    %c: f32[1,4] = slice(%t) {starts=[1,0], sizes=[1,4], steps=[1,1]}
+    %m: f32[4] = reduce_sum(%c) {axes=[0], keepdims=0}
+    %o: f32[2,4] = matmul(%q, %w)
+    return %m, %o
+  })");
+  const std::map<std::string, DType> types = results_of(store_narrow(graph, DType::bf16));
+  for (const char* name : {"s", "t", "c"}) EXPECT_EQ(types.at(name), DType::f32) << name;
+  EXPECT_EQ(types.at("v"), DType::bf16);  // moved before it is added
+}
+
 TEST(StoreAs, SingleNumbersOfArithmeticStayExact) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,4]) {
     %third = constant f32[] {0.333333343}
@@ -351,6 +369,31 @@ TEST(StoreAs, AnglesOfPositionsStayWideUntilTheyScale) {
   const Tensor exact = interpret(graph, inputs)[0], rounded = interpret(narrow, inputs)[0];
   for (std::int64_t i = 0; i < exact.size(); ++i)
     ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.01) << i;
+}
+
+TEST(StoreAs, RunningSumsOfExponentsStayWide) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[64]) {
+    %s: f32[64] = cumsum(%x) {axis=0, exclusive=0, reverse=0}
+    %i: f32[64,1] = reshape(%s) {shape=[64,1]}
+    %j: f32[1,64] = reshape(%s) {shape=[1,64]}
+    %d: f32[64,64] = sub(%i, %j)
+    %p: f32[64,64] = exp(%d)
+    %y: f32[64,64] = mul(%p, %x)
+    %o: f32[64] = cumsum(%x) {axis=0, exclusive=0, reverse=0}
+    %z: f32[64] = tanh(%o)
+    return %y, %z
+  })");
+  for (const bool keep_wide : {false, true}) {
+    const Graph narrow = store_narrow(graph, DType::bf16, {.keep_wide = keep_wide});
+    verify(narrow);
+    const std::map<std::string, DType> types = types_of(narrow);
+    for (const char* name : {"s", "i", "j", "d", "p"}) EXPECT_EQ(types.at(name), DType::f32) << name;
+    if (!keep_wide) EXPECT_EQ(types.at("o"), DType::bf16);
+    const std::vector<Tensor> inputs = {reals({64}, std::vector<double>(64, -0.69921875))};
+    const Tensor exact = interpret(graph, inputs)[0], rounded = interpret(narrow, inputs)[0];
+    for (std::int64_t i = 63; i < exact.size(); i += 65)
+      ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.01 * std::abs(exact.as_double(i))) << i;
+  }
 }
 
 TEST(StoreAs, PlacesToReadStayWideUnlessProductsReadThem) {
