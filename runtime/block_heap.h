@@ -33,6 +33,13 @@ class BlockHeap {
     return {block.begin, [state = state_, block](void*) { state->give(block); }};
   }
 
+  /// Gives pieces back of which nothing is in use.
+  void trim() {
+    const NoFork no_fork;
+    const std::lock_guard lock(state_->mutex);
+    state_->release();
+  }
+
   /// Of all pieces of memory, in use or not.
   [[nodiscard]] std::size_t held_bytes() const {
     const std::lock_guard lock(state_->mutex);
@@ -127,6 +134,14 @@ class BlockHeap {
     /// Pieces of which nothing is in use are smaller than what is wanted now: they make room. Each is half of what is held at
     /// least, so that few are made.
     void add_piece(std::size_t size) {
+      release();
+      const std::size_t bytes = std::max(size, std::min(held / 2, most_growth));
+      pieces.push_back(std::make_unique<Piece>((bytes + page - 1) / page * page));
+      held += pieces.back()->range.size;
+      add(pieces.back()->range);
+    }
+    void release() {
+      join_recent();
       std::erase_if(pieces, [this](const std::unique_ptr<Piece>& piece) {
         const auto found = free.find(piece->range.begin);
         if (found == free.end() || found->second.size != piece->range.size) return false;
@@ -134,10 +149,6 @@ class BlockHeap {
         held -= piece->range.size;
         return true;
       });
-      const std::size_t bytes = std::max(size, std::min(held / 2, most_growth));
-      pieces.push_back(std::make_unique<Piece>((bytes + page - 1) / page * page));
-      held += pieces.back()->range.size;
-      add(pieces.back()->range);
     }
     void add(const Range& range) {
       free.emplace(range.begin, range);

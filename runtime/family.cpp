@@ -15,6 +15,7 @@
 #include "runtime/build.h"
 #include "runtime/equal_weights.h"
 #include "runtime/evaluated.h"
+#include "runtime/host_room.h"
 #include "runtime/hot_sizes.h"
 #include "runtime/input_sizes.h"
 #include "runtime/kernel_menu.h"
@@ -70,7 +71,6 @@ struct Family::Rep {
   Built& build(const Imported& imported, const Chooser& choose, const std::stop_token& stop);
   void forget_oldest();
   void count(const Sizes& sizes);
-  void count_bytes();
   void note_kernels(const Imported& imported, const Chosen& chosen);
   [[nodiscard]] bool begin_ahead();
   void end_ahead();
@@ -197,10 +197,6 @@ void Family::Rep::count(const Sizes& sizes) {
   report.sizes = static_cast<int>(met.size());
 }
 
-void Family::Rep::count_bytes() {
-  report.peak_bytes = Program::peak_bytes(relatives().programs);
-}
-
 Family::Family(Built only) : rep_(std::make_unique<Rep>(OpenModel{only.setup, "", {}, 0})) {
   rep_->report.programs = 0;
   rep_->keep({}, std::move(only));
@@ -211,7 +207,10 @@ Family::Family(OpenModel model) : rep_(std::make_unique<Rep>(std::move(model))) 
   rep_->most = rep_->model.setup->config.sizes_kept;
 }
 
-Family::~Family() = default;
+Family::~Family() {
+  rep_.reset();
+  HostRoom::trim();
+}
 Family::Family(Family&&) noexcept = default;
 Family& Family::operator=(Family&&) noexcept = default;
 
@@ -491,7 +490,7 @@ std::string Family::model_id() const {
 
 const CompileReport& Family::report() const {
   if (rep_->ahead != nullptr && rep_->ahead->is_mine()) add_report(rep_->report, rep_->ahead->take_report());
-  rep_->count_bytes();
+  rep_->report.peak_bytes = Program::peak_bytes(rep_->relatives().programs);
   return rep_->report;
 }
 

@@ -5,18 +5,35 @@
 namespace sylvite {
 namespace {
 
-std::shared_ptr<BlockHeap<Arena>> process_heap() {
-  static std::mutex mutex;
-  static std::weak_ptr<BlockHeap<Arena>> shared;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<BlockHeap<Arena>> heap = shared.lock();
-  if (heap == nullptr) shared = heap = std::make_shared<BlockHeap<Arena>>();
+/// The heap of the process while there are rooms.
+class ProcessHeap {
+ public:
+  std::shared_ptr<BlockHeap<Arena>> find() {
+    const std::lock_guard lock(mutex_);
+    return shared_.lock();
+  }
+  std::shared_ptr<BlockHeap<Arena>> find_or_make() {
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<BlockHeap<Arena>> heap = shared_.lock();
+    if (heap == nullptr) shared_ = heap = std::make_shared<BlockHeap<Arena>>();
+    return heap;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::weak_ptr<BlockHeap<Arena>> shared_;
+};
+
+/// Made by the first room, so that it outlives models that are static.
+ProcessHeap& process_heap() {
+  static ProcessHeap heap;
   return heap;
 }
 
 }  // namespace
 
-HostRoom::HostRoom(std::size_t arena_bytes) : shared_(process_heap()), arena_bytes_(arena_bytes) {}
+HostRoom::HostRoom(std::size_t arena_bytes)
+    : shared_(process_heap().find_or_make()), arena_bytes_(arena_bytes) {}
 
 void HostRoom::begin() {
   if (arena_bytes_ == 0) return;
@@ -29,6 +46,10 @@ void HostRoom::begin() {
 
 void HostRoom::end() {
   if (arena_bytes_ > most_own_bytes) arena_.reset();
+}
+
+void HostRoom::trim() {
+  if (const std::shared_ptr<BlockHeap<Arena>> heap = process_heap().find()) heap->trim();
 }
 
 }  // namespace sylvite

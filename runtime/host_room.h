@@ -41,6 +41,9 @@ class HostRoom {
   /// Memory for a result: 64-byte aligned, contents unspecified.
   [[nodiscard]] std::shared_ptr<void> take_result(std::size_t bytes) { return heap_of(bytes).take(bytes); }
 
+  /// Gives memory back to the system that no run and no result uses: for when a model goes and others stay. Thread safe.
+  static void trim();
+
  private:
   /// Larger blocks are the process's.
   static constexpr std::size_t most_own_bytes = std::size_t{64} << 10;

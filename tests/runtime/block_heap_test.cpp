@@ -87,6 +87,17 @@ TEST(BlockHeap, FreeNeighboursBecomeOneBlock) {
   EXPECT_EQ(Counted::blocks, 1);
 }
 
+TEST(BlockHeap, TrimKeepsWhatIsInUse) {
+  Heap heap;
+  const std::shared_ptr<void> one = heap.take(5'000);
+  (void)heap.take(100'000);
+  EXPECT_EQ(Counted::blocks, 2);
+  heap.trim();
+  EXPECT_EQ(Counted::blocks, 1);
+  EXPECT_LE(heap.held_bytes(), 8'192);
+  EXPECT_NE(heap.take(100'000).get(), one.get());
+}
+
 TEST(BlockHeap, BlocksOutliveTheHeap) {
   std::shared_ptr<void> block;
   {
