@@ -4,13 +4,16 @@
 //   reshape, transpose, broadcast_to, slice, pad, cast, concat that change nothing -> x
 //   transpose(gather(transpose(x))), the transposes each other's inverse -> gather along the dim as it lies in x
 //   pointwise(x, broadcast_to(y)) with a result of x's extents -> pointwise(x, y)
+//   broadcast_to(constant whose elements are all the same) -> broadcast_to(one number)
 
 #include <algorithm>
+#include <cstring>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
 #include "frontend/values/even_places.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -152,6 +155,22 @@ bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+/// Of a constant whose elements are all the same, one is enough.
+bool broadcast_one(GraphRewriter& rewriter, const Node& node, ValueId input) {
+  Graph& graph = rewriter.graph();
+  if (!graph.is_constant(input) || graph.type(input).layout != Layout{}) return false;
+  const Tensor& constant = *graph.value(input).constant;
+  if (constant.size() < 2 || follows_open_sizes(constant)) return false;
+  const std::size_t size = dtype_size(constant.dtype());
+  const auto* bytes = static_cast<const std::byte*>(constant.data());
+  if (std::memcmp(bytes, bytes + size, static_cast<std::size_t>(constant.byte_size()) - size) != 0)
+    return false;
+  Tensor one(constant.dtype(), Dims(constant.dims().size(), 1));
+  std::memcpy(one.mutable_data(), bytes, size);
+  rewriter.replace(node, Op::broadcast_to, {graph.add_constant(std::move(one))}, node.attributes);
+  return true;
+}
+
 }  // namespace
 
 Graph simplify_views(const Graph& graph) {
@@ -169,7 +188,7 @@ Graph simplify_views(const Graph& graph) {
     if (node.op == Op::transpose)
       return merge_transposes(rewriter, node, input) || gather_in_place(rewriter, node, input);
     if (node.op == Op::reshape) return merge_reshapes(rewriter, node, input);
-    return false;
+    return node.op == Op::broadcast_to && broadcast_one(rewriter, node, input);
   });
 }
 

@@ -425,7 +425,9 @@ class Fuser {
         if (at.inputs[i] != candidate.outputs[0]) continue;
         const bool copies = i == 0 && (rounds_image(graph_, at, candidate) || copies_source(graph_, at));
         const bool packs = i == 1 && packs_filter(graph_, at, options_);
-        const Prologue own = packs ? Prologue::views : prologue_of(at, i);
+        const bool repeats_rows = options_.refuse_template && has_trait(at.op, OpTrait::scatter) &&
+                                  candidate.op == Op::broadcast_to;
+        const Prologue own = packs || repeats_rows ? Prologue::views : prologue_of(at, i);
         allowance = std::min(allowance, copies ? Prologue::cheap : own);
       }
     } else if (const auto ahead = draft.allowance.find(reader); ahead != draft.allowance.end()) {

@@ -1,16 +1,17 @@
-// out[row] = x[row] + the sum of updates[i] over all i whose index is row: the gradient of a table by rows that were read.
-// A block owns ROWS rows and LANES vectors of their columns. It walks all indices, a chunk at a time, and keeps those of its rows
-// in their order; a warp adds the updates of every WARPS-th row in shared memory. So sums are always made in the same order, and
+// out[row] = x[row] + the sum of updates[i] over all i whose index is row, in each batch: the gradient of a table by rows that were
+// read. A block owns ROWS rows and LANES vectors of their columns. It walks all indices of its batch, a chunk at a time, and keeps
+// those of its rows in their order; a warp adds the updates of every WARPS-th row in shared memory. So sums are always made in the same order, and
 // no row is written twice.
 //
 // schedules/cuda/scatter_rows.cpp writes these ahead of this text:
-//   TABLE, COLUMNS            rows and columns of the result
-//   Extents, extents_of       extents: count, of the updates
+//   TABLE, COLUMNS            rows and columns of a batch of the result
+//   Extents, extents_of       extents: count, of the updates of a batch
+//   ONTO_X, INITIAL           is there an x; what is there else
 //   ROWS, VECTOR              rows of a block; columns of a lane: a divisor of COLUMNS
 //   Index, Out, Update        types; Arguments: pointers out, x, indices, updates
 
 constexpr int LANES = 32, WARPS = 8, THREADS = LANES * WARPS, PER_LANE = 4, CHUNK = THREADS * PER_LANE;
-constexpr int WIDTH = LANES * VECTOR, STRIPS = (COLUMNS + WIDTH - 1) / WIDTH;
+constexpr int WIDTH = LANES * VECTOR, STRIPS = (COLUMNS + WIDTH - 1) / WIDTH, RUNS = (TABLE + ROWS - 1) / ROWS;
 constexpr int AHEAD = 8;  // updates that a warp has under way
 
 struct Kept {
@@ -19,11 +20,13 @@ struct Kept {
   int of_warp[WARPS];
 };
 
-/// The row of the block that index `i` of `all` is of, or -1.
+/// The row of the block that index `i` of `all` is of, or -1. Indices are counted from the end where negative, and stand for the
+/// nearest row where out of range.
 DEVICE int own_row(const Index* indices, int i, int all, int first) {
   if (i >= all) return -1;
   const long long index = indices[i], row = index < 0 ? index + TABLE : index;
-  return row >= first && row < first + ROWS && row < TABLE ? (int)(row - first) : -1;
+  const int settled = row < 0 ? 0 : row >= TABLE ? TABLE - 1 : (int)row;
+  return settled >= first && settled < first + ROWS ? settled - first : -1;
 }
 
 /// Lists what of the chunk is the block's, in order; returns how many.
@@ -87,19 +90,26 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   __shared__ Kept kept;
   __shared__ __align__(16) float sums[ROWS][WIDTH];
   const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
-  const int first = blockIdx.x / STRIPS * ROWS, column = (blockIdx.x % STRIPS * LANES + lane) * VECTOR;
+  const int first = blockIdx.x / STRIPS % RUNS * ROWS, column = (blockIdx.x % STRIPS * LANES + lane) * VECTOR;
+  const long long batch = blockIdx.x / (STRIPS * RUNS);
+  const int all = extents_of(arguments).count;
+  const Index* const indices = arguments.indices + batch * all;
+  const Update* const updates = arguments.updates + batch * all * COLUMNS;
+  Out* const out = arguments.out + batch * TABLE * COLUMNS;
   allow_next_kernel();
   wait_previous_kernels();
   for (int row = warp; row < ROWS; row += WARPS) {
-    float x[VECTOR] = {};
-    if (column < COLUMNS && first + row < TABLE)
-      load_vector(arguments.x + (long long)(first + row) * COLUMNS + column, x);
+    float x[VECTOR];
+#pragma unroll
+    for (int v = 0; v < VECTOR; v++) x[v] = INITIAL;
+    if constexpr (ONTO_X)
+      if (column < COLUMNS && first + row < TABLE)
+        load_vector(arguments.x + (batch * TABLE + first + row) * COLUMNS + column, x);
     store_vector(&sums[row][lane * VECTOR], x);
   }
-  const int all = extents_of(arguments).count;
   for (int chunk = 0; chunk < all; chunk += CHUNK) {
-    const int count = list_chunk(kept, arguments.indices, all, chunk, first, lane, warp);
-    add_updates(kept, sums, arguments.updates, count, column, lane, warp);
+    const int count = list_chunk(kept, indices, all, chunk, first, lane, warp);
+    add_updates(kept, sums, updates, count, column, lane, warp);
     __syncthreads();
   }
   for (int row = warp; row < ROWS; row += WARPS) {
@@ -107,6 +117,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
     float x[VECTOR];
 #pragma unroll
     for (int v = 0; v < VECTOR; v++) x[v] = sums[row][lane * VECTOR + v];
-    store_vector(arguments.out + (long long)(first + row) * COLUMNS + column, x);
+    store_vector(out + (long long)(first + row) * COLUMNS + column, x);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Rows of a table with others added where indices say; see schedules/cuda/scatter_rows.cuh.
 
+#include <optional>
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
@@ -8,9 +9,11 @@
 
 namespace sylvite {
 
-/// out[row] = x[row] + the sum of the updates whose index is row, made in f32.
+/// out[batch, row] = x[batch, row] + the sum of the batch's updates whose index is row, made in f32.
 struct CudaScatterRowsProblem {
-  std::int64_t table = 0, columns = 0, count = 0;  ///< rows and columns of x; rows of the updates
+  std::int64_t batches = 1;
+  std::int64_t table = 0, columns = 0, count = 0;  ///< of a batch: rows and columns of x; rows of the updates
+  std::optional<double> initial;                   ///< of all rows; then x is none
   DType out = DType::f32, index = DType::i64;
   int x = 0, indices = 0, updates = 0, out_argument = 0;
   bool is_open = false;  ///< runs give the count
