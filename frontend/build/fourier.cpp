@@ -121,44 +121,109 @@ Signal transform_by_parts(const Signal& x, const Fourier& fourier, std::int64_t 
   return {in_order(outer.real), in_order(outer.imaginary)};
 }
 
+bool expands(const Fourier& fourier) {
+  return fourier.is_inverse && fourier.is_onesided;  // half a spectrum to a real signal
+}
+
+/// A transform of `length` numbers of one or two parts to `outputs` of one or two, as a matrix of real numbers.
+struct RealMatrix {
+  const Fourier& fourier;
+  std::int64_t length, parts, outputs, made;
+  bool
+      is_together;  ///< the parts of a number lie side by side; else all first parts are ahead of the second ones
+  bool is_left;  ///< [made * outputs, parts * length]; else that transposed
+
+  [[nodiscard]] Sym made_by(GraphBuilder& b, DType dtype) const {
+    const std::int64_t rows = made * outputs, columns = parts * length;
+    b.reserve_table({rows, columns});
+    std::vector<double> values;
+    const auto entry = [&](std::int64_t row, std::int64_t column) {
+      const auto [output, result] = number_and_part(row, outputs, made);
+      const auto [place, part] = number_and_part(column, length, parts);
+      return factor(place, output, part, result);
+    };
+    for (std::int64_t i = 0; i < (is_left ? rows : columns); ++i)
+      for (std::int64_t j = 0; j < (is_left ? columns : rows); ++j)
+        values.push_back(is_left ? entry(i, j) : entry(j, i));
+    return b.reals(dtype, is_left ? Dims{rows, columns} : Dims{columns, rows}, values);
+  }
+
+ private:
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> number_and_part(std::int64_t i, std::int64_t numbers,
+                                                                      std::int64_t of_number) const {
+    if (is_together) return {i / of_number, i % of_number};
+    return {i % numbers, i / numbers};
+  }
+
+  /// Of a half, the frequencies between the first and the middle stand for their mirror images too.
+  [[nodiscard]] double factor(std::int64_t place, std::int64_t output, std::int64_t part,
+                              std::int64_t result) const {
+    const std::int64_t n = fourier.length, turn = place * output % n;
+    const bool is_twice = expands(fourier) && place > 0 && 2 * place < n;
+    const double scale = (is_twice ? 2.0 : 1.0) / (fourier.is_inverse ? static_cast<double>(n) : 1.0);
+    if (part == result) return scale * sine_of_part((4 * turn + n) % (4 * n), 4 * n);
+    const double sine = scale * sine_of_part(turn, n);
+    return fourier.is_inverse == (result > part) ? sine : -sine;
+  }
+};
+
+/// One product. Where much lies behind the axis the matrix stands on the left, and nothing is moved. The parts of a real signal's
+/// spectrum lie ahead of the axis and other parts behind, so that between the transforms along two neighbouring axes they stay.
+Sym transform_at_once(Sym x, int axis, const Fourier& fourier, std::int64_t outputs) {
+  constexpr std::int64_t least_behind = 64, vector = 8;
+  GraphBuilder& b = x.builder();
+  const int rank = x.rank();
+  std::int64_t ahead = 1, behind = 1;
+  for (int d = 0; d < rank - 1; ++d) (d < axis ? ahead : behind) *= d == axis ? 1 : x.dim(d);
+  const bool is_left = behind >= least_behind && behind % vector == 0;
+  const RealMatrix matrix{
+      fourier, x.dim(axis), x.dim(-1), outputs, expands(fourier) ? 1 : 2, !fourier.is_onesided, is_left};
+  std::vector<std::int64_t> order, back(static_cast<std::size_t>(rank));
+  const auto add_range = [&](int first, int last) {
+    for (int d = first; d < last; ++d) order.push_back(d);
+  };
+  add_range(0, axis);
+  if (!is_left) add_range(axis + 1, rank - 1);
+  for (const int d : {matrix.is_together ? axis : rank - 1, matrix.is_together ? rank - 1 : axis})
+    order.push_back(d);
+  if (is_left) add_range(axis + 1, rank - 1);
+  Dims dims;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const auto from = static_cast<int>(order[i]);
+    back[static_cast<std::size_t>(from)] = static_cast<std::int64_t>(i);
+    dims.push_back(from == axis ? outputs : from == rank - 1 ? matrix.made : x.dim(from));
+  }
+  const Sym given = transpose(x, order), own = matrix.made_by(b, x.dtype());
+  const std::int64_t numbers = matrix.parts * matrix.length;
+  const Sym y = is_left ? matmul(own, reshape(given, {ahead, numbers, behind}))
+                        : matmul(reshape(given, {ahead * behind, numbers}), own);
+  return transpose(reshape(y, dims), back);
+}
+
+/// Two products, of a signal along the axis ahead of the parts.
+Sym transform_in_two(Sym x, const Fourier& fourier, std::int64_t first, std::int64_t outputs) {
+  const std::int64_t n = fourier.length;
+  const Sym real = squeeze(slice(x, -1, 0, 1), {-1});
+  const Sym imaginary = x.dim(-1) == 2 ? squeeze(slice(x, -1, 1, 2), {-1}) : Sym();
+  const Signal given = expands(fourier) ? whole_spectrum({real, imaginary}, n) : Signal{real, imaginary};
+  const Signal made = transform_by_parts(rows_of(given, n), fourier, first, outputs);
+  Dims dims = real.dims();
+  dims.back() = outputs;
+  dims.push_back(1);
+  if (expands(fourier)) return reshape(made.real, dims);
+  return concat({reshape(made.real, dims), reshape(made.imaginary, dims)}, real.rank());
+}
+
 }  // namespace
 
-Sym fourier_transform(Sym x, const Fourier& fourier) {
-  GraphBuilder& b = x.builder();
-  const int axis = x.rank() - 2;
+Sym fourier_transform(Sym x, int axis, const Fourier& fourier) {
+  const int at = axis < 0 ? axis + x.rank() : axis;
   const std::int64_t n = fourier.length;
-  const bool expands = fourier.is_inverse && fourier.is_onesided;  // half a spectrum to a real signal
-  const Sym fitted = fit_length(x, axis, expands ? n / 2 + 1 : n);
-  const Sym real = squeeze(slice(fitted, -1, 0, 1), {-1});
-  const Sym imaginary = x.dim(-1) == 2 ? squeeze(slice(fitted, -1, 1, 2), {-1}) : Sym();
+  const Sym fitted = fit_length(x, at, expands(fourier) ? n / 2 + 1 : n);
   const std::int64_t outputs = fourier.is_onesided && !fourier.is_inverse ? n / 2 + 1 : n;
-  if (const std::int64_t first = first_factor(fourier); first > 1 && x.size() > 0) {
-    const Signal given = expands ? whole_spectrum({real, imaginary}, n) : Signal{real, imaginary};
-    const Signal made = transform_by_parts(rows_of(given, n), fourier, first, outputs);
-    Dims dims = real.dims();
-    dims.back() = outputs;
-    dims.push_back(1);
-    if (expands) return reshape(made.real, dims);
-    return concat({reshape(made.real, dims), reshape(made.imaginary, dims)}, real.rank());
-  }
-  FourierMatrix m = fourier_matrix(b, x.dtype(), real.dim(-1), outputs, n);
-  const double scale = fourier.is_inverse ? 1.0 / static_cast<double>(n) : 1.0;
-  const double sign = fourier.is_inverse ? scale : -scale;
-  if (expands) {
-    // The frequencies between the first and the middle stand for their mirror images too.
-    std::vector<double> weights(static_cast<std::size_t>(real.dim(-1)), 2);
-    weights[0] = 1;
-    if (n % 2 == 0) weights.back() = 1;
-    const Sym weight = b.reals(x.dtype(), {real.dim(-1), 1}, weights);
-    m = {m.cosine * weight, m.sine * weight};
-  }
-  m = {m.cosine * scale, m.sine * sign};
-  Sym out_real = times_matrix(real, m.cosine);
-  if (imaginary) out_real = out_real - times_matrix(imaginary, m.sine);
-  if (expands) return unsqueeze(out_real, {-1});
-  Sym out_imaginary = times_matrix(real, m.sine);
-  if (imaginary) out_imaginary = out_imaginary + times_matrix(imaginary, m.cosine);
-  return concat({unsqueeze(out_real, {-1}), unsqueeze(out_imaginary, {-1})}, out_real.rank());
+  const std::int64_t first = first_factor(fourier);
+  if (first == 1 || x.size() == 0) return transform_at_once(fitted, at, fourier, outputs);
+  return swap_axes(transform_in_two(swap_axes(fitted, at, -2), fourier, first, outputs), at, -2);
 }
 
 }  // namespace sylvite

@@ -15,7 +15,7 @@ struct Fourier {
       false;  ///< whatever the length: where products are fast and kernels take long to start
 };
 
-/// x is [..., n, 1 or 2] with real and imaginary parts last, transformed along n.
-[[nodiscard]] Sym fourier_transform(Sym x, const Fourier& fourier);
+/// x is [..., 1 or 2] with real and imaginary parts last, transformed along another axis.
+[[nodiscard]] Sym fourier_transform(Sym x, int axis, const Fourier& fourier);
 
 }  // namespace sylvite

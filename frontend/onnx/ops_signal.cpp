@@ -27,7 +27,7 @@ void dft(ImportContext& c) {
   fourier.length = fourier.is_inverse && fourier.is_onesided ? 2 * (x.dim(at) - 1) : x.dim(at);
   if (c.has_input(1)) fourier.length = c.constant_integer(1);
   if (fourier.length < 1) throw ModelError("the transform has length {}", fourier.length);
-  c.output(swap_axes(fourier_transform(swap_axes(x, at, -2), fourier), at, -2));
+  c.output(fourier_transform(x, at, fourier));
 }
 
 /// Real signals along the last axis to half a spectrum, and back.
@@ -46,7 +46,7 @@ void real_dft(ImportContext& c) {
   fourier.is_onesided = true;
   fourier.length = is_inverse ? 2 * (x.dim(-2) - 1) : x.dim(-2);
   if (fourier.length < 1) throw ModelError("the transform has length {}", fourier.length);
-  const Sym y = fourier_transform(x, fourier);
+  const Sym y = fourier_transform(x, -2, fourier);
   c.output(is_inverse ? squeeze(y, {-1}) : y);
 }
 
@@ -69,7 +69,7 @@ void stft(ImportContext& c) {
   Fourier fourier;
   fourier.length = length;
   fourier.is_onesided = c.integer("onesided", 1) != 0;
-  c.output(fourier_transform(framed, fourier));
+  c.output(fourier_transform(framed, -2, fourier));
 }
 
 /// Blocks along one axis, where tap t of block b lies at b * stride + t * dilation. Taps are cut into turns of as many as blocks

@@ -244,8 +244,7 @@ double scale_of(ComplexContext& c, double elements) {
 /// The pairs [..., 2] or reals [..., 1] transformed along an axis, and summed only: an inverse is not divided.
 Sym along(const ComplexContext& c, Sym pairs, int axis, Fourier fourier) {
   fourier.is_one_product = c.re.has_gradient_templates();
-  const Sym y =
-      swap_axes(fourier_transform(swap_axes(pairs, axis, pairs.rank() - 2), fourier), axis, pairs.rank() - 2);
+  const Sym y = fourier_transform(pairs, axis, fourier);
   return fourier.is_inverse ? y * static_cast<double>(fourier.length) : y;
 }
 
