@@ -221,6 +221,7 @@ void add_mask_extents(const std::optional<CudaAttentionProblem::Mask>& given, bo
   const CudaAttentionProblem::Mask mask = given.value_or(CudaAttentionProblem::Mask{});
   is_open = is_open && given.has_value();
   extents.push_back({"mask_batch", mask.batch, is_open});
+  extents.push_back({"mask_share", mask.share, is_open});
   extents.push_back({"mask_period", mask.period, is_open});
   extents.push_back({"mask_head", mask.head, is_open});
   extents.push_back({"mask_row", mask.row, is_open});

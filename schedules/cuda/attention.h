@@ -34,7 +34,8 @@ struct CudaAttentionProblem : CudaAttentionExtents {
     int argument = 0;
     DType dtype = DType::bf16;
     std::int64_t batch = 0, head = 0, row = 0;
-    std::int64_t period = 1;  ///< of the batch: it repeats after so many
+    std::int64_t share = 1;   ///< neighbours in the batch for which it is the same
+    std::int64_t period = 1;  ///< of those: it repeats after so many
   };
   Operand q, k, v, out;
   std::optional<Mask> mask;

@@ -68,17 +68,25 @@ std::string set_strides(StridedView view, const std::string& name, bool in_group
   return "";
 }
 
-/// Dims of a mask before its heads, which stand behind `batch` others of the scores: those that it has repeat over the others.
+/// Dims of a mask before its heads, which stand behind `batch` others of the scores: neighbours along the last ones may share it,
+/// and those that it has repeat over the first ones.
 std::string read_mask_batch(const StridedView& view, std::size_t end, const Dims& batch,
                             CudaAttentionProblem::Mask& mask) {
   std::size_t begin = 0;
-  while (begin < end && (view.dims[begin] == 1 || view.strides[begin] == 0)) ++begin;
+  const auto is_broadcast = [&](std::size_t i) { return view.dims[i] == 1 || view.strides[i] == 0; };
+  while (begin < end && is_broadcast(begin)) ++begin;
+  std::size_t from_end = 0;  // dims of the batch that lie behind those of the mask
+  for (; end > begin && is_broadcast(end - 1); --end) ++from_end;
+  if (begin < end) mask.share = product(batch, batch.size() - from_end, batch.size());
   for (std::size_t i = begin; i < end; ++i)
-    if (view.dims[i] != batch[batch.size() - end + i]) return "its mask is broadcast over some of the batch";
+    if (view.dims[i] != batch[batch.size() - from_end - end + i])
+      return "its mask is broadcast over some of the batch";
   const StridedView own{view.input,
                         0,
-                        {view.dims.begin() + static_cast<std::ptrdiff_t>(begin), view.dims.end()},
-                        {view.strides.begin() + static_cast<std::ptrdiff_t>(begin), view.strides.end()}};
+                        {view.dims.begin() + static_cast<std::ptrdiff_t>(begin),
+                         view.dims.begin() + static_cast<std::ptrdiff_t>(end)},
+                        {view.strides.begin() + static_cast<std::ptrdiff_t>(begin),
+                         view.strides.begin() + static_cast<std::ptrdiff_t>(end)}};
   const std::optional<std::int64_t> stride = stride_of_batch(own, end - begin);
   if (!stride) return "the batch of its mask lies in several steps";
   mask.batch = *stride;

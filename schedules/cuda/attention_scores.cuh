@@ -74,7 +74,7 @@ DEVICE float mask_value(T x) {
 // `row`: of the thread's first score; the block begins at `key`.
 template <class T>
 DEVICE void load_mask(Scores& s, const Extents& e, const T* mask, const Tile& tile, int row, int key, int column) {
-  const T* first = mask + (long long)(tile.batch % e.mask_period) * e.mask_batch + (long long)tile.head * e.mask_head + key + column;
+  const T* first = mask + (long long)(tile.batch / e.mask_share % e.mask_period) * e.mask_batch + (long long)tile.head * e.mask_head + key + column;
 #pragma unroll
   for (int r = 0; r < 2; r++) {
     const T* line = first + (long long)min(row + 8 * r, e.queries - 1) * e.mask_row;

@@ -12,7 +12,7 @@
 // schedules/cuda/attention_gradient.cpp writes these ahead of this text:
 //   HEADS
 //   Extents, extents_of       extents: batch, rows, columns; head_group, heads that are walked together, so that what they read
-//                             stays in the L2 cache; mask_batch, mask_period, mask_head, mask_row, how a mask lies
+//                             stays in the L2 cache; mask_batch, mask_share, mask_period, mask_head, mask_row, how a mask lies
 //   DEPTH                     of a row
 //   OF, CAUSAL, SCALE         SCALE has log2(e) in it
 //   SUM_SCALE                 without it
@@ -85,7 +85,7 @@ DEVICE float score_of(const Extents& e, const Mask* mask, float product, int row
 }
 
 DEVICE const Mask* mask_of(const Extents& e, const Arguments& a, const Tile& tile) {
-  return a.mask + (long long)(tile.batch % e.mask_period) * e.mask_batch + (long long)tile.head * e.mask_head;
+  return a.mask + (long long)(tile.batch / e.mask_share % e.mask_period) * e.mask_batch + (long long)tile.head * e.mask_head;
 }
 
 /// What a mask says of blocks of columns for all of a tile's rows, a bit each: whether one of them is hidden, and whether one is

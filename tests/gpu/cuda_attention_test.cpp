@@ -180,7 +180,8 @@ TEST_F(GpuCudaAttention, MasksOfWindowsAgreeWithTheInterpreter) {
   AttentionSpec spec = rows(49, 49, false, 32);
   spec.batch = 4;
   spec.images = 2;
-  for (const Dims& mask : {Dims{4, 3, 49, 49}, Dims{4, 1, 49, 49}, Dims{3, 49, 49}, Dims{2, 4, 1, 1, 49}}) {
+  for (const Dims& mask : {Dims{4, 3, 49, 49}, Dims{4, 1, 49, 49}, Dims{3, 49, 49}, Dims{2, 4, 1, 1, 49},
+                           Dims{2, 1, 3, 49, 49}, Dims{2, 1, 1, 1, 49}}) {
     spec.mask = mask;
     check(spec);
   }
