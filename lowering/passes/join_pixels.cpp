@@ -1,7 +1,8 @@
-// Before: y [N, F, H', W'] = conv(x [N, 1, H, W], W [F, 1, ky, kx])   of few results, windows side by side
+// Before: y [N, F, H', W'] = conv(x [N, 1, H, W], W [F, 1, ky, kx])   of few results or long windows, windows side by side
 // After:  x [N, H, W/8, 8] has eight pixels as the channels of one, as has y [N, H', W'/8, 8*F], whose filter holds W eight
 //         times, each a pixel further, with zeros around.
-// Tensor cores take whole vectors of channels and many results at once: of one channel and few results they waste nearly all.
+// Tensor cores take whole vectors of channels and many results at once: of one channel and few results they waste nearly all. In
+// long windows the zeros are few beside the taps, however many results there are.
 
 #include <algorithm>
 
@@ -14,7 +15,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_results = 32;
+constexpr std::int64_t most_results = 32, long_in_runs = 4;
 
 bool is_taken_by_pixels(const Graph& graph, const Node& node, bool tf32) {
   if (node.op != Op::conv) return false;
@@ -26,9 +27,10 @@ bool is_taken_by_pixels(const Graph& graph, const Node& node, bool tf32) {
   const bool is_constant = std::ranges::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId id) {
     return id == no_value || graph.is_constant(id);
   });
-  return is_constant && filter[0] <= most_results && filter[2] * filter[3] > 1 && y[3] > 0 &&
-         x.dims()[3] % run == 0 && y[3] % run == 0 && node.attributes.integers("strides")[1] == 1 &&
-         node.attributes.integers("dilations")[1] == 1;
+  const bool is_few =
+      filter[0] <= most_results && filter[2] * filter[3] > 1 && x.dims()[3] % run == 0 && y[3] % run == 0;
+  return is_constant && (is_few || filter[3] >= long_in_runs * run) && y[3] > 0 &&
+         node.attributes.integers("strides")[1] == 1 && node.attributes.integers("dilations")[1] == 1;
 }
 
 /// Which vectors of pixels a window of a vector of results meets, from the one above it: [first, first + count).
@@ -69,7 +71,8 @@ bool join_runs(GraphRewriter& rewriter, const Node& node, bool tf32) {
   const Dims& pads = node.attributes.integers("pads");
   const Reach reach(elements_of_vector(source.type(node.inputs[0]).dtype), filter.dims()[3], pads[1]);
   const std::int64_t left = -reach.first * reach.run;
-  const std::int64_t right = y[3] + (reach.count - 1) * reach.run - left - x[3];
+  const std::int64_t runs = ceil_div(y[3], reach.run);
+  const std::int64_t right = (runs + reach.count - 1) * reach.run - left - x[3];
   if (right < 0) return false;
   // Around the image, so that no window leaves it and those of a line are one.
   const ValueId padded =
@@ -83,8 +86,9 @@ bool join_runs(GraphRewriter& rewriter, const Node& node, bool tf32) {
   Attributes attributes = node.attributes;
   attributes.set("pads", Dims(4, 0));
   const ValueId joined = graph.add(Op::conv, inputs, attributes, node.name);
-  const ValueId pixels =
-      add_reshape(graph, add_transpose(graph, joined, {0, 2, 3, 1}), {y[0], y[2], y[3], y[1]});
+  ValueId pixels =
+      add_reshape(graph, add_transpose(graph, joined, {0, 2, 3, 1}), {y[0], y[2], runs * reach.run, y[1]});
+  if (y[3] % reach.run != 0) pixels = add_slice_along(graph, pixels, 2, 0, y[3]);
   rewriter.set(node.outputs[0], add_transpose(graph, pixels, {0, 3, 1, 2}));
   return true;
 }
