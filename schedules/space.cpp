@@ -183,7 +183,12 @@ std::string refuse_product_templates(const Kernel& kernel, const Machine& machin
       {KernelClass::scan, &cuda_softmax_columns_space},
       {KernelClass::attention, &cuda_attention_space},
       {KernelClass::attention, &cuda_warps_attention_space},
-      {KernelClass::attention, &cuda_attention_gradient_space}};
+      {KernelClass::attention, &cuda_attention_gradient_space},
+      {KernelClass::movement, &cuda_scatter_rows_space},
+      {KernelClass::movement, &cuda_place_space},
+      {KernelClass::movement, &cuda_scatter_folds_space},
+      {KernelClass::movement, &cuda_transpose_space},
+      {KernelClass::pointwise, &cuda_transpose_space}};
   std::string refusal;
   for (const auto& [kind, space, refuse] : rows) {
     if (kind != kernel.kind) continue;

@@ -79,8 +79,8 @@ struct Refusal {
 
 /// Which operations that are gradients, Op::filter_gradient and its like, the machine has spaces for.
 [[nodiscard]] GradientKernels gradient_kernels(const Machine& machine);
-/// Why none of the templates and libraries for products that default mode runs takes the kernel; empty when one
-/// does. What they leave runs many times as long.
+/// Why none of the templates and libraries for products, norms, scatters and transposes that default mode runs takes the kernel;
+/// empty when one does. What they leave runs many times as long.
 [[nodiscard]] std::string refuse_product_templates(const Kernel& kernel, const Machine& machine);
 
 /// The first space that takes the kernel, at its heuristic point: what default mode runs.

@@ -339,7 +339,7 @@ class Fuser {
   /// epilogue, which may come to fit only when all of it is there.
   const std::string& loss(const Draft& draft, NodeId id) {
     static const std::string none;
-    if (!templates_.asks_about(draft.anchor) && !turns_fold(draft, id)) return none;
+    if (!templates_.asks_about(draft.anchor) && !turns_fold(draft, id) && !turns_much(draft, id)) return none;
     const std::string& whole = templates_.loss(draft.nodes, id, draft.root);
     if (!whole.empty() || !allowance_in(draft, id)->ahead) return whole;
     NodeSet front = {draft.anchor};
@@ -351,6 +351,11 @@ class Fuser {
   [[nodiscard]] bool turns_fold(const Draft& draft, NodeId id) const {
     return options_.refuse_template && draft.anchor != no_node && role_of(node(id)) == Role::view &&
            has_trait(node(draft.anchor).op, OpTrait::reduction);
+  }
+
+  [[nodiscard]] bool turns_much(const Draft& draft, NodeId id) const {
+    return options_.refuse_template && draft.anchor == no_node && is_large_turn(graph_, node(draft.root)) &&
+           !reads_turned(graph_, node(id));
   }
 
   void add_draft(Draft draft) {

@@ -212,6 +212,25 @@ bool turns_apart(const Graph& graph, const std::set<NodeId>& nodes, const Node& 
   return turns;
 }
 
+bool is_large_turn(const Graph& graph, const Node& node) {
+  constexpr std::int64_t least_bytes = 4 << 20;  // less is in the caches, and a launch takes as long
+  return node.op == Op::transpose && graph.type(node.outputs[0]).byte_size() >= least_bytes;
+}
+
+bool reads_turned(const Graph& graph, const Node& work) {
+  constexpr std::size_t most_nodes = 16;
+  std::vector<const Node*> seen = {&work};
+  for (std::size_t i = 0; i < seen.size() && seen.size() < most_nodes; ++i) {
+    if (seen[i]->op == Op::transpose) return true;
+    if (role_of(*seen[i]) == Role::anchor) continue;
+    for (const ValueId input : seen[i]->inputs) {
+      const NodeId producer = input == no_value ? no_node : graph.value(input).producer;
+      if (producer != no_node) seen.push_back(&graph.node(producer));
+    }
+  }
+  return false;
+}
+
 bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options) {
   return is_widening(graph, node) || (options.refuse_template && node.op == Op::broadcast_to);
 }

@@ -77,6 +77,12 @@ enum class Role {
 [[nodiscard]] bool turns_apart(const Graph& graph, const std::set<NodeId>& nodes, const Node& added,
                                const LoweringOptions& options);
 
+/// Is the node a transpose of so much that a template for it is worth keeping? That turns rows into columns in a fraction of the
+/// time of threads that work on single elements, so that what it does not take with it is computed ahead.
+[[nodiscard]] bool is_large_turn(const Graph& graph, const Node& node);
+/// Does pointwise work read what is transposed ahead of it? Then it is read across in any case.
+[[nodiscard]] bool reads_turned(const Graph& graph, const Node& work);
+
 /// It is less to read what `node` is made of than its result, however many kernels do so: conversions to wider floats, and on a
 /// GPU, whose threads read elements one by one, broadcasts.
 [[nodiscard]] bool reads_less(const Graph& graph, const Node& node, const LoweringOptions& options);

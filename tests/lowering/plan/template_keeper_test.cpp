@@ -106,6 +106,35 @@ TEST_F(KeptTemplates, SoftmaxAlongColumnsIsAskedAbout) {
   EXPECT_THAT(groups(1), ElementsAre("neg log_softmax"));
 }
 
+/// Large ones alone, and not behind work on what is turned itself.
+TEST_F(KeptTemplates, TransposesTakeWorkThatTheirTemplateTakes) {
+  const auto groups = [&](std::int64_t rows, bool is_turned) {
+    Graph of;
+    const ValueId a = of.add_input("a", f32({rows, 1024}));
+    ValueId b = of.add_input("b", f32(is_turned ? Dims{1024, rows} : Dims{rows, 1024}));
+    if (is_turned) b = transpose(of, b, {1, 0});
+    of.outputs = {transpose(of, of.add(Op::neg, {of.add(Op::mul, {a, b})}), {1, 0})};
+    return groups_of(of, without_templates_for({Op::mul}));
+  };
+  EXPECT_THAT(groups(2048, false), ElementsAre("mul", "neg transpose"));
+  EXPECT_THAT(groups(512, false), ElementsAre("mul neg transpose"));
+  EXPECT_THAT(groups(2048, true), ElementsAre("transpose mul neg transpose"));
+}
+
+TEST_F(KeptTemplates, ScattersReadIndicesThatAreRepeated) {
+  const auto groups = [&](const std::vector<Op>& refused) {
+    Graph of;
+    const ValueId i = of.add_input("i", make_type(DType::i64, {40, 1}));
+    const ValueId each = of.add(Op::broadcast_to, {i}, {{"shape", Dims{40, 16}}});
+    of.outputs = {of.add(Op::scatter_elements,
+                         {of.add_input("x", f32({16, 16})), each, of.add_input("u", f32({40, 16}))},
+                         {{"axis", std::int64_t{0}}, {"reduction", std::string("add")}})};
+    return groups_of(of, without_templates_for(refused));
+  };
+  EXPECT_THAT(groups({}), ElementsAre("broadcast_to scatter_elements"));
+  EXPECT_THAT(groups({Op::broadcast_to}), ElementsAre("broadcast_to", "scatter_elements"));
+}
+
 /// The template reads floats: a comparison must be computed inside with what chooses by it.
 TEST_F(KeptTemplates, EpiloguesMayFitOnlyWithWhatTheyRead) {
   LoweringOptions options;
