@@ -106,6 +106,12 @@ const Rewrite rewrites[] = {
     {"work_broadcasts_by_itself", simplify_views, "%x: f32[2,3,4], %y: f32[3,1]",
      "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%x, %b)\n  return %r\n",
      "  %r: f32[2,3,4] = div(%x, %y)\n  return %r\n"},
+    {"one_number_is_broadcast", simplify_views, "",
+     "  %c = constant f32[2,1] {3.0, 3.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n",
+     "  %c = constant f32[1,1] {3.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n"},
+    {"numbers_are_broadcast", simplify_views, "",
+     "  %c = constant f32[2,1] {3.0, 4.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n",
+     "  %c = constant f32[2,1] {3.0, 4.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n"},
     {"work_of_broadcasts_alone_stays", simplify_views, "%x: f32[3,4], %y: f32[3,1]",
      "  %a: f32[2,3,4] = broadcast_to(%x) {shape=[2,3,4]}\n"
      "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%a, %b)\n  return %r\n",
