@@ -228,6 +228,45 @@ BinEnds whole_bins(Sym first, Sym last, std::int64_t bins, std::int64_t extent) 
   return {within(apply(Op::floor, bin * size)), within(apply(Op::ceil, (bin + 1.0) * size))};
 }
 
+/// Of images [images, lines, pixels, channels] the largest of 1, 2, 4, ... lines from each one on: [steps * images * lines,
+/// pixels, channels]. Behind the last line it counts again.
+Sym largest_of_lines(Sym images) {
+  std::vector<Sym> steps{images};
+  const std::int64_t lines = images.dim(1);
+  for (std::int64_t count = 1; 2 * count <= lines; count *= 2) {
+    const Sym one = steps.back();
+    const Sym last = slice(one, 1, lines - 1, lines);
+    const Sym next = concat(
+        {slice(one, 1, count, lines), broadcast_to(last, {one.dim(0), count, one.dim(2), one.dim(3)})}, 1);
+    steps.push_back(apply(Op::maximum, one, next));
+  }
+  const std::int64_t all =
+      checked_product({static_cast<std::int64_t>(steps.size()), images.dim(0), lines}, "lines of images");
+  return reshape(concat(steps, 0), {all, images.dim(2), images.dim(3)});
+}
+
+/// The largest of the lines of each bin, wherever they lie in a bin: [regions, bins, pixels, channels]. Two runs of lines, each
+/// the largest power of two that the bin holds, cover it.
+Sym largest_in_bins(Sym images, Sym image_of_region, const BinEnds& bins) {
+  const std::int64_t lines = images.dim(1);
+  const Sym length = bins.end - bins.start;
+  Sym step = length * 0.0, count = step + 1.0;
+  for (std::int64_t least = 2; least <= lines; least *= 2) {
+    const Sym holds = apply(Op::greater_equal, length, static_cast<double>(least));
+    step = where(holds, step + 1.0, step);
+    count = where(holds, static_cast<double>(least), count);
+  }
+  const auto number = [](Sym v) { return cast(v, DType::i64); };
+  const auto line = [&](Sym first) {
+    const Sym within = apply(Op::minimum, apply(Op::maximum, first, 0.0), static_cast<double>(lines - 1));
+    return (number(step) * static_cast<double>(images.dim(0)) + unsqueeze(image_of_region, {1})) *
+               static_cast<double>(lines) +
+           number(within);
+  };
+  const Sym largest = largest_of_lines(images);
+  return apply(Op::maximum, gather(largest, line(bins.start), 0), gather(largest, line(bins.end - count), 0));
+}
+
 /// The largest pixel of each bin of regions [regions, (image, left, top, right, bottom)]; 0 where a bin is empty.
 void max_roi_pool(ImportContext& c) {
   const Sym x = c.input(0);
@@ -242,17 +281,12 @@ void max_roi_pool(ImportContext& c) {
   const BinEnds rows = whole_bins(column(2) * scale, column(4) * scale, bins[0], x.dim(2));
   const BinEnds columns = whole_bins(column(1) * scale, column(3) * scale, bins[1], x.dim(3));
   constexpr double none = -std::numeric_limits<double>::infinity();
-  const Sym images = gather(x, cast(column(0), DType::i64), 0);
-  const Sym wide =
-      reduce(Op::reduce_max,
-             where(unsqueeze(columns.members(x.dim(3)), {1, 2}), unsqueeze(images, {3}), none), {4}, false);
-  const Sym largest = reduce(
-      Op::reduce_max,
-      where(unsqueeze(rows.members(x.dim(2)), {1, 3}), unsqueeze(transpose(wide, {0, 1, 3, 2}), {2}), none),
-      {4}, false);
-  const Sym is_empty = apply(Op::logical_or, unsqueeze(apply(Op::less_equal, rows.end, rows.start), {1, 3}),
-                             unsqueeze(apply(Op::less_equal, columns.end, columns.start), {1, 2}));
-  c.output(where(is_empty, 0.0, largest));
+  const Sym lines = largest_in_bins(transpose(x, {0, 2, 3, 1}), cast(column(0), DType::i64), rows);
+  const Sym is_member = unsqueeze(columns.members(x.dim(3)), {1, 4});
+  const Sym largest = reduce(Op::reduce_max, where(is_member, unsqueeze(lines, {2}), none), {3}, false);
+  const Sym is_empty = apply(Op::logical_or, unsqueeze(apply(Op::less_equal, rows.end, rows.start), {2, 3}),
+                             unsqueeze(apply(Op::less_equal, columns.end, columns.start), {1, 3}));
+  c.output(transpose(where(is_empty, 0.0, largest), {0, 3, 1, 2}));
 }
 
 const OnnxOp regions_rows[] = {
