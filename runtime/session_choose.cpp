@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "autotune/winner_index.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -27,6 +28,12 @@ Choice stored_or_heuristic(const Kernel& kernel, const Setup& setup, const Datab
   const Source source = winner->origin == origin_pinned ? Source::pinned : Source::database;
   return {std::move(winner->candidate), source, winner->median_us,
           fmt::format("stored winner, origin {}", winner->origin)};
+}
+
+/// Of this process.
+WinnerIndex& known_winners() {
+  static WinnerIndex index;
+  return index;
 }
 
 Source source_of(const TuneChoice& tuned, const TuneResult& result) {
@@ -98,15 +105,23 @@ Chosen choose_candidates(const Imported& imported, const ProgressCallback& progr
   if (setup.lock != nullptr) return choose_locked(imported);
   Chosen chosen = {{}, imported.report};
   const Stopwatch watch(chosen.report.ready_seconds);
-  Database database(setup.database);
-  warn(chosen.report, database.warning());
-  if (can_measure(setup, chosen.report)) {
-    tune_kernels(imported, chosen, database, progress);
-    warn(chosen.report, database.unstored());
-    return chosen;
+  const bool measures = can_measure(setup, chosen.report);
+  const bool explains = is_logged(LogLevel::debug);
+  if (!measures && !explains && known_winners().lacks(setup.database, imported.plan->kernels)) {
+    for (const Kernel& kernel : imported.plan->kernels)
+      chosen.choices.push_back({default_candidate(kernel, setup.machine)});
+  } else {
+    Database database(setup.database);
+    warn(chosen.report, database.warning());
+    if (measures) {
+      tune_kernels(imported, chosen, database, progress);
+      warn(chosen.report, database.unstored());
+      return chosen;
+    }
+    known_winners().note(database);
+    for (const Kernel& kernel : imported.plan->kernels)
+      chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
   }
-  for (const Kernel& kernel : imported.plan->kernels)
-    chosen.choices.push_back(stored_or_heuristic(kernel, setup, database));
   log_line(LogLevel::info, "database '{}': winners for {} of {} kernels", setup.database,
            std::ranges::count_if(chosen.choices,
                                  [](const Choice& choice) { return choice.source != Source::heuristic; }),
