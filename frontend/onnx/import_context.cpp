@@ -349,7 +349,7 @@ Texts ImportContext::texts(int i) {
   std::vector<std::int64_t> places(known.values.size());
   std::iota(places.begin(), places.end(), 0);
   builder().reserve_table({4 * static_cast<std::int64_t>(places.size())});  // a text takes as much
-  return {std::make_shared<const std::vector<std::string>>(known.values),
+  return {std::shared_ptr<const std::vector<std::string>>(binding.strings, &known.values),
           builder().constant(Tensor::of(DType::i64, known.dims, places))};
 }
 

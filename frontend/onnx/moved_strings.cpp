@@ -50,23 +50,34 @@ class PlacedTexts {
   void add(ImportContext& given, int i, const std::string& name) {
     if (!names_.insert(name).second) return;
     const Texts texts = given.texts(i);
-    const auto before = static_cast<double>(list_.size());
-    list_.insert(list_.end(), texts.list->begin(), texts.list->end());
+    const auto before = static_cast<double>(shared_ == nullptr ? 0 : shared_->size());
+    join(texts.list);
     importer_.builder().reserve_table({4 * static_cast<std::int64_t>(texts.list->size())});
     scope_.bind(name, OnnxBinding::of((before > 0 ? texts.places + before : texts.places).id()));
   }
   [[nodiscard]] OnnxScope& scope() { return scope_; }
   [[nodiscard]] Texts at(const std::string& output) {
-    if (shared_ == nullptr) shared_ = std::make_shared<const std::vector<std::string>>(std::move(list_));
     return {shared_, {importer_.builder(), importer_.read(scope_, output).value}};
   }
 
  private:
+  using List = std::vector<std::string>;
+
+  /// The first list is not copied, as it is the only one as a rule.
+  void join(const std::shared_ptr<const List>& list) {
+    if (shared_ == nullptr) {
+      shared_ = list;
+      return;
+    }
+    if (joined_ == nullptr) shared_ = joined_ = std::make_shared<List>(*shared_);
+    joined_->insert(joined_->end(), list->begin(), list->end());
+  }
+
   OnnxGraphImporter& importer_;
   OnnxScope scope_;
   std::set<std::string> names_;
-  std::vector<std::string> list_;
-  std::shared_ptr<const std::vector<std::string>> shared_;
+  std::shared_ptr<const List> shared_;
+  std::shared_ptr<List> joined_;  ///< the same, once there are several
 };
 
 }  // namespace

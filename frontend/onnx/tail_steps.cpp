@@ -52,6 +52,8 @@ void TailSteps::prepare(const std::vector<DeferredNode>& nodes, std::set<std::st
   known_ = std::move(known);
   for (const DeferredNode& node : nodes) reads_.push_back(names_read(*node.node));
   follows_inputs_ = std::ranges::none_of(nodes, &DeferredNode::is_first);
+  waits_for_numbers_ = std::ranges::any_of(
+      nodes, [](const DeferredNode& node) { return node.is_first && !node.size.empty(); });
 }
 
 std::vector<bool> TailSteps::steps_of_strings(const Values& values) const {
@@ -112,6 +114,12 @@ TailSteps::Left TailSteps::steps_left(const Values& values) const {
   return result;
 }
 
+const TailSteps::Left& TailSteps::known_steps_left(const Values& values, Left& now) const {
+  if (waits_for_numbers_) return now = steps_left(values);
+  if (!left_) left_ = steps_left(values);
+  return *left_;
+}
+
 TailSteps::Split& TailSteps::split(const std::vector<bool>& is_left, const Values& values) const {
   const auto [found, is_new] = splits_.try_emplace(is_left);
   Split& result = found->second;
@@ -149,11 +157,29 @@ void TailSteps::find_interfaces(Split& split, const Values& values) const {
       split.made.push_back(output.name());
 }
 
+/// Where all inputs that may have other sizes, and texts, have so many rows, which are more than one: as many at other sizes.
+TailSteps::Rows TailSteps::rows(const Values& values, Sizes& beside) const {
+  std::set<std::int64_t> counts;
+  std::set<std::size_t> symbols;
+  for (const SizedInput& input : model_.sizes.inputs) {
+    const auto value = values.find(input.name);
+    const bool is_texts = value != values.end() && value->second->is_strings();
+    if (is_texts && !value->second->strings().dims.empty()) counts.insert(value->second->strings().dims[0]);
+    if (!input.is_sized || input.axes.empty() || input.axes[0].symbol < 0) continue;
+    symbols.insert(static_cast<std::size_t>(input.axes[0].symbol));
+    counts.insert(sizes_[*symbols.rbegin()]);
+  }
+  if (counts.size() != 1 || *counts.begin() < 2) return {};
+  const std::int64_t here = *counts.begin();
+  const std::int64_t there = symbols.empty() ? here + 2 : beside[*symbols.begin()];
+  for (const std::size_t symbol : symbols) beside[symbol] = there;
+  return {here, there};
+}
+
 /// What the graph gives, and constants that it would be made with, at other sizes of the model.
-std::map<std::string, TailShape> TailSteps::other_shapes() const {
+std::map<std::string, TailShape> TailSteps::other_shapes(const Sizes& beside) const {
   std::map<std::string, TailShape> shapes;
   if (model_.sizes.are_fixed()) return shapes;
-  const Sizes beside = sizes_beside(model_.sizes, sizes_);
   const ImportOptions options = options_at(model_, beside);
   OnnxGraphImporter importer(model_.proto, model_.folder, options, OnnxStage::first, model_.initializers);
   std::vector<DeferredNode> deferred;
@@ -188,11 +214,29 @@ void guess_counts(const std::vector<DeferredNode>& nodes, const Made& made, std:
   }
 }
 
+/// What steps make of texts has a row for each.
+void TailSteps::guess_rows(const Rows& rows, const Values& values, std::vector<TailValue>& reads) const {
+  const std::vector<bool> is_of_strings = steps_of_strings(values);
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (rows.here == rows.there || !is_of_strings[i]) continue;
+    for (const std::string& name : nodes_[i].node->output()) {
+      const auto read = std::ranges::find(reads, name, &TailValue::name);
+      if (read == reads.end() || !values.at(name)->is_tensor()) continue;
+      const Dims& dims = values.at(name)->tensor().dims();
+      if (dims.empty() || dims[0] != rows.here) continue;
+      read->other = TailShape{dims};
+      read->other->dims[0] = rows.there;
+    }
+  }
+}
+
 /// Weights, and what values may be in other runs.
 void TailSteps::complete(Split& split, const Values& values, const OnnxGraphImporter& importer) const {
   std::map<std::string, TailShape> others;
+  Sizes beside = model_.sizes.are_fixed() ? sizes_ : sizes_beside(model_.sizes, sizes_);
+  const Rows rows = this->rows(values, beside);
   try {
-    others = other_shapes();
+    others = other_shapes(beside);
   } catch (const Error& error) {
     log_line(LogLevel::debug, "tail: no other sizes: {}", error.what());
   }
@@ -201,6 +245,7 @@ void TailSteps::complete(Split& split, const Values& values, const OnnxGraphImpo
     if (!values.contains(read.name))
       read.value = importer.weight(*find_initializer(model_.proto->graph(), read.name));
   }
+  guess_rows(rows, values, split.reads);
   guess_counts(split.now, values, split.reads);
   split.is_complete = true;
 }
@@ -243,7 +288,8 @@ std::optional<std::vector<HostValue>> TailSteps::run(const NamedValues& given, c
   const std::scoped_lock lock(mutex_);
   Values values;
   for (const auto& [name, value] : given) values[name] = &value;
-  const Left left = steps_left(values);
+  Left now;
+  const Left& left = known_steps_left(values, now);
   Split& split = this->split(left.steps, values);
   if (split.outputs.empty()) return std::nullopt;
   OnnxGraphImporter importer(model_.proto, model_.folder, options_, OnnxStage::running, model_.initializers);

@@ -52,9 +52,18 @@ class TailSteps {
     std::set<std::string> numbers;
   };
   [[nodiscard]] Left steps_left(const Values& values) const;
+  /// The same, found once where it does not depend on numbers.
+  [[nodiscard]] const Left& known_steps_left(const Values& values, Left& now) const;
   [[nodiscard]] Split& split(const std::vector<bool>& is_left, const Values& values) const;
   void find_interfaces(Split& split, const Values& values) const;
-  [[nodiscard]] std::map<std::string, TailShape> other_shapes() const;
+  /// The first extents of inputs, here and at other sizes.
+  struct Rows {
+    std::int64_t here = 0;
+    std::int64_t there = 0;
+  };
+  [[nodiscard]] Rows rows(const Values& values, Sizes& beside) const;
+  void guess_rows(const Rows& rows, const Values& values, std::vector<TailValue>& reads) const;
+  [[nodiscard]] std::map<std::string, TailShape> other_shapes(const Sizes& beside) const;
   void complete(Split& split, const Values& values, const OnnxGraphImporter& importer) const;
   [[nodiscard]] std::optional<std::vector<TailValue>> read(const Split& split,
                                                            const std::set<std::string>& numbers,
@@ -70,8 +79,10 @@ class TailSteps {
   std::vector<DeferredNode> nodes_;
   std::vector<std::set<std::string>> reads_;  ///< of each node
   std::set<std::string> known_;
-  bool follows_inputs_ = false;  ///< no step waits for what it is itself
+  bool follows_inputs_ = false;     ///< no step waits for what it is itself
+  bool waits_for_numbers_ = false;  ///< some step does
   mutable std::mutex mutex_;
+  mutable std::optional<Left> left_;
   mutable std::map<std::vector<bool>, Split> splits_;  ///< by which nodes are left for the tail
 };
 

@@ -252,18 +252,22 @@ TEST(Tail, PiecesOfManySizesAreJoinedFirst) {
       2U);
 }
 
+void add_flags(onnx::GraphProto& graph, const std::string& texts, const std::string& y) {
+  onnx::NodeProto& flags = add_node(graph, "OneHotEncoder", {texts}, {y});
+  flags.set_domain("ai.onnx.ml");
+  onnx::AttributeProto& names = *flags.add_attribute();
+  names.set_name("cats_strings");
+  names.set_type(onnx::AttributeProto::STRINGS);
+  for (const char* name : {"a", "b"}) names.add_strings(name);
+}
+
 /// What strings are made to is given to the tail, which has the rest.
 TEST(Tail, FollowsStepsOfStrings) {
   onnx::ModelProto model = empty_model(13);
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {3}, onnx::TensorProto::STRING);
   add_output(graph, "y");
-  onnx::NodeProto& flags = add_node(graph, "OneHotEncoder", {"x"}, {"flags"});
-  flags.set_domain("ai.onnx.ml");
-  onnx::AttributeProto& names = *flags.add_attribute();
-  names.set_name("cats_strings");
-  names.set_type(onnx::AttributeProto::STRINGS);
-  for (const char* name : {"a", "b"}) names.add_strings(name);
+  add_flags(graph, "x", "flags");
   add_floats(graph, "w", {2, 1}, {3, 5});
   add_node(graph, "MatMul", {"flags", "w"}, {"y"});
   const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
@@ -275,6 +279,36 @@ TEST(Tail, FollowsStepsOfStrings) {
     EXPECT_EQ(y.dims(), (Dims{3, 1}));
     EXPECT_EQ(y.as_double(0), first == std::string("a") ? 3 : 0);
     EXPECT_EQ(y.as_double(1), 5);
+  }
+  EXPECT_EQ(tails.models(), 1U);
+}
+
+/// Columns of texts and of numbers, whose files name no sizes: that all have as many rows is taken to be no chance.
+TEST(Tail, OfTextsAndNumbersIsOneForAnyRows) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {3}, onnx::TensorProto::STRING);
+  for (int i = 1; i < 3; ++i) add_input(graph, "n" + std::to_string(i), {3, 1});
+  for (int i = 0; i < 3; ++i)
+    graph.mutable_input(i)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->Clear();
+  add_output(graph, "y");
+  add_flags(graph, "x", "flags");
+  add_node(graph, "Concat", {"n1", "flags", "n2"}, {"all"});
+  set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 1);
+  add_floats(graph, "w", {4, 1}, {1, 3, 5, 10});
+  add_node(graph, "MatMul", {"all", "w"}, {"y"});
+  const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
+  InterpretedTails tails;
+  for (const std::int64_t rows : {4, 7, 5}) {
+    const ImportedModel imported = import_at(parsed, {rows, rows});
+    const Tensor one =
+        Tensor::of(DType::f32, {rows, 1}, std::vector<float>(static_cast<std::size_t>(rows), 1));
+    StringTensor texts{{rows}, std::vector<std::string>(static_cast<std::size_t>(rows), "b")};
+    texts.values[0] = "a";
+    const Tensor y = tails.run(imported, {HostValue(texts), one, one}).at(0).tensor();
+    ASSERT_EQ(y.dims(), (Dims{rows, 1}));
+    EXPECT_EQ(y.as_double(0), 14);
+    EXPECT_EQ(y.as_double(rows - 1), 16);
   }
   EXPECT_EQ(tails.models(), 1U);
 }
