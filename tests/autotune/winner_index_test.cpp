@@ -24,7 +24,7 @@ TEST(WinnerIndex, WithoutADatabaseThereIsNoWinner) {
 
 TEST(WinnerIndex, KnowsNothingOfAFileThatMayHaveChanged) {
   const TemporaryFolder folder;
-  const std::string path = (folder.path() / "trials.db").string();
+  const std::string path = folder.path() + "/trials.db";
   WinnerIndex index;
   EXPECT_FALSE(index.lacks(path, {sample_matmul()}));
   {
