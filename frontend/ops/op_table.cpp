@@ -166,7 +166,9 @@ void add_unary_rows(Rows& rows) {
       {integer("detect_positive", 1, "1 finds +infinity"),
        integer("detect_negative", 1, "1 finds -infinity")},
       infer_classify, evaluate_classify, "true for infinities");
-  add(rows, Op::cast, "cast", "x", plain, {required("to", Kind::string, "name of the element type")},
+  add(rows, Op::cast, "cast", "x", plain,
+      {required("to", Kind::string, "name of the element type"),
+       integer("rounds", 1, "0: of f32 to a float of 16 bits, what reads it may take x")},
       infer_cast, evaluate_cast,
       "float to integer truncates and saturates, NaN gives 0; integer to integer wraps; to boolean is x != "
       "0");

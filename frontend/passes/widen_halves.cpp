@@ -91,7 +91,17 @@ class Widener {
                                       : cast(stored_.mapped(id), DType::f32);
   }
 
+  void set_wide(ValueId old, ValueId made) {
+    wide_[old] = rounds_[old] ? cast(cast(made, half_), DType::f32) : made;
+  }
+
+  /// A cast from f32 that need not round.
+  [[nodiscard]] bool is_loose(const Node& node) const {
+    return node.op == Op::cast && node.attributes.integer("rounds") == 0 && is_half(node.outputs[0]);
+  }
+
   [[nodiscard]] bool stays(const Node& node) const {
+    if (is_loose(node)) return false;
     const bool has_half = std::ranges::any_of(node.inputs, [&](ValueId id) { return is_half(id); });
     if (!has_half || node.op == Op::loop || node.op == Op::bitcast) return true;
     if (node.op == Op::cast) return node.attributes.string("to") != dtype_name(DType::f32);
@@ -108,6 +118,7 @@ class Widener {
         if (is_half(id)) (void)stored(id);
       return stored_.copy(node);
     }
+    if (is_loose(node)) return set_wide(node.outputs[0], stored(node.inputs[0]));
     if (node.op == Op::cast) return stored_.set(node.outputs[0], wide(node.inputs[0]));
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
@@ -117,7 +128,7 @@ class Widener {
       const ValueId old = node.outputs[i];
       result_.rename(outputs[i], source_.value(old).name);
       if (is_half(old) && result_.type(outputs[i]).dtype == DType::f32)
-        wide_[old] = rounds_[old] ? cast(cast(outputs[i], half_), DType::f32) : outputs[i];
+        set_wide(old, outputs[i]);
       else
         stored_.set(old, outputs[i]);
     }

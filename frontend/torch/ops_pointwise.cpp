@@ -66,20 +66,20 @@ void arithmetic(TorchContext& c) {
   const DType dtype = c.result_dtype();
   TorchPair pair = pair_with_number(c, dtype);
   if (c.has("alpha")) pair.b = pair.b * c.operand("alpha", pair.b.dtype());
-  c.output(cast(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b), dtype));
+  c.output(narrowed(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b), dtype));
 }
 
 void multiply(TorchContext& c) {
   const DType dtype = c.result_dtype();
   const TorchPair pair = pair_of_factors(c, dtype);
-  c.output(cast(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b), dtype));
+  c.output(narrowed(apply(dtype == DType::boolean ? Op::logical_and : Op::mul, pair.a, pair.b), dtype));
 }
 
 /// other - alpha self
 void subtract_from(TorchContext& c) {
   TorchPair pair = pair_with_number(c, c.result_dtype());
   if (c.has("alpha")) pair.a = pair.a * c.operand("alpha", pair.a.dtype());
-  c.output(cast(pair.b - pair.a, c.result_dtype()));
+  c.output(narrowed(pair.b - pair.a, c.result_dtype()));
 }
 
 Sym differ_in_sign(Sym a, Sym b) {
@@ -113,12 +113,12 @@ void divide(TorchContext& c) {
   const std::string mode = c.string("rounding_mode", "none");
   const TorchPair pair = pair_of_factors(c, dtype);
   if (mode == "floor")
-    c.output(is_float(dtype) ? cast(floor_divide_reals(pair.a, pair.b), dtype)
+    c.output(is_float(dtype) ? narrowed(floor_divide_reals(pair.a, pair.b), dtype)
                              : floor_divide_integers(pair.a, pair.b));
   else if (mode == "trunc")
-    c.output(is_float(dtype) ? cast(truncated(pair.a / pair.b), dtype) : pair.a / pair.b);
+    c.output(is_float(dtype) ? narrowed(truncated(pair.a / pair.b), dtype) : pair.a / pair.b);
   else if (mode == "none")
-    c.output(cast(pair.a / pair.b, dtype));
+    c.output(narrowed(pair.a / pair.b, dtype));
   else
     throw UnsupportedError("rounding_mode '{}' is not served", mode);
 }
@@ -235,7 +235,7 @@ Sym wide_enough(Sym x) {
 
 void leaky_relu(TorchContext& c) {
   const Sym x = wide_enough(c.tensor("self"));
-  c.output(cast(where(apply(Op::less, x, 0.0), x * c.real("negative_slope", 0.01), x), c.result_dtype()));
+  c.output(narrowed(where(apply(Op::less, x, 0.0), x * c.real("negative_slope", 0.01), x), c.result_dtype()));
 }
 
 /// e^x - 1, with all digits near 0.
@@ -248,7 +248,7 @@ void elu(TorchContext& c) {
   const double scale = c.real("scale", 1);
   const Sym below =
       exp_less_one(apply(Op::minimum, x, 0.0) * c.real("input_scale", 1)) * (c.real("alpha", 1) * scale);
-  c.output(cast(where(apply(Op::greater, x, 0.0), x * scale, below), c.result_dtype()));
+  c.output(narrowed(where(apply(Op::greater, x, 0.0), x * scale, below), c.result_dtype()));
 }
 
 void softplus(TorchContext& c) {
@@ -301,7 +301,7 @@ void erfc(TorchContext& c) {
   const DType dtype = c.result_dtype();
   const Sym x = c.operand("self", dtype == DType::f64 ? dtype : DType::f32);
   const Sym upper = upper_erfc(apply(Op::abs, x));
-  c.output(cast(where(apply(Op::less, x, 0.0), 2.0 - upper, upper), dtype));
+  c.output(narrowed(where(apply(Op::less, x, 0.0), 2.0 - upper, upper), dtype));
 }
 
 void hypot(TorchContext& c) {

@@ -67,6 +67,11 @@ TorchPair pair_of_factors(TorchContext& c, DType to) {
                                                                 : pair_with_number(c, to);
 }
 
+Sym narrowed(Sym x, DType to) {
+  if (x.dtype() != DType::f32 || !is_half(to)) return cast(x, to);
+  return x.builder().add(Op::cast, {x}, {{"to", std::string(dtype_name(to))}, {"rounds", std::int64_t{0}}});
+}
+
 TorchPair promoted_pair(TorchContext& c, std::string_view self, std::string_view other) {
   if (c.is_tensor(self) && c.is_tensor(other))
     return pair_as(c, promoted(c.tensor(self), c.tensor(other)), self, other);

@@ -23,6 +23,9 @@ struct TorchPair {
 [[nodiscard]] TorchPair pair_with_number(TorchContext& c, DType to);
 /// The same of a product or a quotient, of which torch rounds neither fractions nor wider floats without dims to 16 bits.
 [[nodiscard]] TorchPair pair_of_factors(TorchContext& c, DType to);
+/// As `cast`, where x is f32 only because of how a result of type `to` is computed: a float of 16 bits need not be rounded ahead of what
+/// reads it in the same kernel.
+[[nodiscard]] Sym narrowed(Sym x, DType to);
 /// The same arguments, both as `to`.
 [[nodiscard]] TorchPair pair_as(TorchContext& c, DType to, std::string_view self = "self",
                                 std::string_view other = "other");

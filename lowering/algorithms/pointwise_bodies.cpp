@@ -126,6 +126,10 @@ Expr convert(const Expr& x, DType from, DType to) {
   return saturate(x, type);
 }
 
+Expr converted(const PointwiseOperands& o) {
+  return o.node.attributes.integer("rounds") == 0 ? to_float(o.x[0]) : convert(o.x[0], o.from, o.to);
+}
+
 /// Through the stored forms, which are the bits; a boolean has only 0 and 1.
 Expr reinterpret_bits(const Expr& x, DType from, DType to) {
   const Halide::Type bits = Halide::UInt(Halide::Type(halide_type_of(to)).bits());
@@ -292,7 +296,7 @@ std::string round_text(const Node& node, bool) {
 std::string cast_text(const Node& node, bool) {
   const std::string& to = node.attributes.string("to");
   if (to == "bool") return "{0} != 0.f";
-  if (to == "f32") return "(float){0}";
+  if (to == "f32" || node.attributes.integer("rounds") == 0) return "(float){0}";
   return fmt::format("round_{}({{0}})", to);
 }
 
@@ -361,7 +365,7 @@ constexpr PointwiseBody bodies[] = {
     {Op::bitwise_not, [](const Operands& o) { return ~o.x[0]; }, not_printed},
     {Op::is_nan, unary<is_not_a_number>, "{0} != {0}"},
     {Op::is_inf, [](const Operands& o) { return is_infinite(o.node, o.x[0]); }, not_printed},
-    {Op::cast, [](const Operands& o) { return convert(o.x[0], o.from, o.to); }, nullptr, nullptr, cast_text},
+    {Op::cast, converted, nullptr, nullptr, cast_text},
     {Op::bitcast, [](const Operands& o) { return reinterpret_bits(o.x[0], o.from, o.to); }, not_printed},
     {Op::add, binary<strict_add>, "{0} + {1}"},
     {Op::sub, binary<strict_sub>, "{0} - {1}"},

@@ -62,6 +62,18 @@ class Elements(Whole):
         self.check(lambda x: (x.round(decimals=2), x.round(decimals=-1), x.round(decimals=0)), x)
         self.check(lambda x: (5 % x, 2.5 % x, torch.remainder(7, x.abs().ceil().int() + 1)), x + 0.01)
 
+    def test_halves_by_fractions_are_rounded_once(self):
+        """Products alone are eager's; what is made of several in one kernel is nearer to float64, as Inductor's is."""
+        for dtype in (torch.bfloat16, torch.float16):
+            torch._dynamo.reset()
+            x, y = torch.randn(2, 4000).to(dtype)
+            self.check(lambda x: (x * 0.1, x / 0.3, F.leaky_relu(x, 0.1), F.elu(x)), x, tolerance=0)
+            exact = x.double() * 0.1 + y.double() * 0.9
+            with torch.no_grad():
+                found = self.compiled(lambda x, y: x * 0.1 + y * 0.9)(x, y)
+            wrong, eager = ((z.double() - exact).abs().mean() for z in (found, x * 0.1 + y * 0.9))
+            self.assertLess(wrong, 0.9 * eager)
+
     def test_signs_of_no_numbers(self):
         self.check(lambda x: (x.sign(), torch.sgn(x)), torch.tensor([NAN, -2.0, 0.0, -0.0, INF, -INF]))
 

@@ -92,4 +92,27 @@ TEST(WidenHalves, RoundsEachStepAheadOfIntegers) {
 }
 
 }  // namespace
+/// Products of halves by a number of f32: nothing but the result is a half.
+TEST(WidenHalves, DropsRoundingsThatNobodyAsksFor) {
+  const Graph graph = parse_graph(R"(graph g(%x: f16[50]) {
+    %tenth = constant f32[] {0.1}
+    %a: f32[50] = cast(%x) {to="f32"}
+    %b: f32[50] = mul(%a, %tenth)
+    %c: f16[50] = cast(%b) {to="f16", rounds=0}
+    %d: f16[50] = add(%c, %c)
+    %y: f16[50] = add(%d, %c)
+    return %y
+  })");
+  const Graph wide = widen_halves(graph, DType::f16);
+  verify(wide);
+  EXPECT_EQ(type_of(wide, "d"), DType::f32);
+  Tensor x(DType::f16, {50}), expected(DType::f16, {50});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    x.set_double(i, static_cast<double>(i));
+    expected.set_double(i, 0.3 * static_cast<double>(i));
+  }
+  EXPECT_TRUE(same_bytes(interpret(wide, {x})[0], expected));
+  EXPECT_FALSE(same_bytes(interpret(graph, {x})[0], expected));
+}
+
 }  // namespace sylvite::widen_halves_test

@@ -30,6 +30,7 @@ TEST(Algorithm, UnaryFloatsAgreeOnSpecialValues) {
     nodes.push_back({Op::cast, {0}, {{"to", "bool"}}});
     nodes.push_back({Op::cast, {0}, {{"to", "bf16"}}});
     nodes.push_back({Op::cast, {0}, {{"to", "f16"}}});
+    nodes.push_back({Op::cast, {0}, {{"to", "bf16"}, {"rounds", std::int64_t{0}}}});
     check({of(dtype, {count})}, nodes, {floats(dtype, specials)}, 1e-5);
   }
 }
