@@ -20,7 +20,7 @@ struct NarrowOptions {
 /// - gates: pointwise results that are one number for many elements of what they scale;
 /// - small results of pointwise work that are outputs and read beside: states of loops;
 /// - reductions and norms that no product reads later, and pointwise work on them.
-/// In any case positions, coordinates and running sums of exponents stay f32 (wide_numbers.h), until something else reads them.
+/// In any case positions, coordinates and exponents stay f32 (wide_numbers.h), until something else reads them.
 /// With mixed_products, where f32 may be multiplied by bf16, these stay f32, too:
 /// - reductions, norms, pointwise work and products that only products of one row by a constant read, and
 ///   what those make of f32: with one row, reading the constant takes all the time, and rounding the row that

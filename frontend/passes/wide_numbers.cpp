@@ -43,6 +43,11 @@ bool is_outer_product(const Graph& graph, const Node& node) {
   return folded.is_known() && folded.constant() == 1;
 }
 
+/// Sums over many elements, and logarithms of such: where exponents come from.
+bool begins_exponent(const Node& node) {
+  return node.op == Op::cumsum || node.op == Op::log;
+}
+
 }  // namespace
 
 IdMap<bool> made_of_integers(const Graph& graph) {
@@ -94,7 +99,7 @@ IdMap<bool> become_integers(const Graph& graph) {
 IdMap<bool> become_powers(const Graph& graph) {
   const auto passes_on = [&](const Node& node) {
     if (node.outputs.size() != 1 || !is_f32(graph, node.outputs[0])) return false;
-    return node.op == Op::cumsum || node.op == Op::reduce_max || node.op == Op::where || node.op == Op::neg ||
+    return begins_exponent(node) || node.op == Op::reduce_max || node.op == Op::where || node.op == Op::neg ||
            node.op == Op::maximum || node.op == Op::minimum || has_trait(node.op, OpTrait::arithmetic) ||
            has_trait(node.op, OpTrait::movement) || has_trait(node.op, OpTrait::view);
   };
@@ -111,7 +116,7 @@ IdMap<bool> become_powers(const Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];
     const bool may = become[static_cast<NodeId>(i)] || (node.op == Op::exp && is_f32(graph, node.outputs[0]));
-    const bool is_wide = may && (node.op == Op::cumsum || std::ranges::any_of(node.inputs, [&](ValueId id) {
+    const bool is_wide = may && (begins_exponent(node) || std::ranges::any_of(node.inputs, [&](ValueId id) {
                                    return id != no_value && is_made[id];
                                  }));
     become[static_cast<NodeId>(i)] = is_wide;

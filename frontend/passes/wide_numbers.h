@@ -14,9 +14,9 @@ namespace sylvite {
 /// that no product reads? Such are places to read. So are the distances of places from whole numbers, and what these are made of.
 [[nodiscard]] IdMap<bool> become_integers(const Graph& graph);
 
-/// Per node: is its result f32, a running sum or made of one by arithmetic, choices and moves, and do only powers of e read what
-/// becomes of it? So are these powers. Such are the logarithms of decays along time: a sum of 256 of them has an error of a half in
-/// bf16, and differences of two are what is meant.
+/// Per node: is its result f32, a running sum or a logarithm, or made of one by arithmetic, choices and moves, and do only powers
+/// of e read what becomes of it? So are these powers. Such are decays along time, and what rows and columns are divided by in turn:
+/// a sum of 256 logarithms has an error of a half in bf16, and differences of two are what is meant.
 [[nodiscard]] IdMap<bool> become_powers(const Graph& graph);
 
 }  // namespace sylvite

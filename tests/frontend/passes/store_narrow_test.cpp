@@ -371,7 +371,7 @@ TEST(StoreAs, AnglesOfPositionsStayWideUntilTheyScale) {
     ASSERT_NEAR(rounded.as_double(i), exact.as_double(i), 0.01) << i;
 }
 
-TEST(StoreAs, RunningSumsOfExponentsStayWide) {
+TEST(StoreAs, RunningSumsAndLogarithmsOfExponentsStayWide) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[64]) {
     %s: f32[64] = cumsum(%x) {axis=0, exclusive=0, reverse=0}
     %i: f32[64,1] = reshape(%s) {shape=[64,1]}
@@ -381,13 +381,19 @@ TEST(StoreAs, RunningSumsOfExponentsStayWide) {
     %y: f32[64,64] = mul(%p, %x)
     %o: f32[64] = cumsum(%x) {axis=0, exclusive=0, reverse=0}
     %z: f32[64] = tanh(%o)
-    return %y, %z
+    %e: f32[64] = exp(%x)
+    %t: f32[] = reduce_sum(%e) {axes=[0], keepdims=0}
+    %l: f32[] = log(%t)
+    %u: f32[64] = sub(%x, %l)
+    %q: f32[64] = exp(%u)
+    return %y, %z, %q
   })");
   for (const bool keep_wide : {false, true}) {
     const Graph narrow = store_narrow(graph, DType::bf16, {.keep_wide = keep_wide});
     verify(narrow);
     const std::map<std::string, DType> types = types_of(narrow);
-    for (const char* name : {"s", "i", "j", "d", "p"}) EXPECT_EQ(types.at(name), DType::f32) << name;
+    for (const char* name : {"s", "i", "j", "d", "p", "l", "u", "q"})
+      EXPECT_EQ(types.at(name), DType::f32) << name;
     if (!keep_wide) EXPECT_EQ(types.at("o"), DType::bf16);
     const std::vector<Tensor> inputs = {reals({64}, std::vector<double>(64, -0.69921875))};
     const Tensor exact = interpret(graph, inputs)[0], rounded = interpret(narrow, inputs)[0];
