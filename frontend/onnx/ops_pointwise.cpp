@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
+#include "frontend/values/size_facts.h"
 
 namespace sylvite {
 namespace {
@@ -36,8 +37,42 @@ void mean(ImportContext& c) {
   c.output(fold_inputs<Op::add>(c) / static_cast<double>(c.input_count()));
 }
 
-void mod(ImportContext& c) {
-  c.output(c.builder().add(Op::mod, {c.input(0), c.input(1)}, {{"fmod", c.integer("fmod", 0)}}));
+/// What integers of sizes are divided by leaves remainders, which plans at other sizes have otherwise.
+void note_quotients(ImportContext& c, bool of_remainders) {
+  constexpr std::int64_t few = 8;
+  const Sym x = c.input(0), y = c.input(1);
+  const auto may_be_sizes = [](Sym value) {
+    return value.is_constant() && value.constant().size() <= few &&
+           (value.dtype() == DType::i64 || value.dtype() == DType::i32);
+  };
+  if (!may_be_sizes(x) || !may_be_sizes(y)) return;
+  const std::vector<std::int64_t> numbers = x.constant().to_int64s(), divisors = y.constant().to_int64s();
+  const auto decide = [of_remainders](const Dims& all) {
+    const std::int64_t divisor = all.at(1);
+    if (divisor <= 0) return Dims{0};
+    const std::int64_t rest = all[0] % divisor;
+    return Dims{!of_remainders ? all[0] / divisor : rest < 0 ? rest + divisor : rest};
+  };
+  const DecisionAsExtents follow = [of_remainders](const std::vector<Extent>& all) -> std::vector<Extent> {
+    if (!all.at(1).is_known() || all[1].known() <= 0) return {};
+    return {of_remainders ? mod(all[0], all[1].known()) : floor_div(all[0], all[1].known())};
+  };
+  const std::size_t count =
+      numbers.empty() || divisors.empty() ? 0 : std::max(numbers.size(), divisors.size());
+  for (std::size_t i = 0; i < count; ++i)
+    (void)decide_by_sizes(of_remainders ? "remainder" : "quotient",
+                          {numbers[i % numbers.size()], divisors.at(i % divisors.size())}, decide, follow);
+}
+
+void divide(ImportContext& c) {
+  note_quotients(c, false);
+  binary<Op::div>(c);
+}
+
+void remainder(ImportContext& c) {
+  const std::int64_t fmod = c.integer("fmod", 0);
+  if (fmod == 0) note_quotients(c, true);
+  c.output(c.builder().add(Op::mod, {c.input(0), c.input(1)}, {{"fmod", fmod}}));
 }
 
 /// The exponent may have another type than the base, which decides the result's.
@@ -184,7 +219,7 @@ const OnnxOp pointwise_rows[] = {
     {"Clip", 6, clip},
     {"Cos", 7, unary_op<Op::cos>},
     {"Cosh", 9, unary_op<Op::cosh>},
-    {"Div", 7, binary<Op::div>},
+    {"Div", 7, divide},
     {"Erf", 9, unary_op<Op::erf>},
     {"Exp", 6, unary_op<Op::exp>},
     {"Floor", 6, unary_op<Op::floor>},
@@ -199,7 +234,7 @@ const OnnxOp pointwise_rows[] = {
     {"Max", 6, variadic<Op::maximum>},
     {"Mean", 6, mean},
     {"Min", 6, variadic<Op::minimum>},
-    {"Mod", 10, mod},
+    {"Mod", 10, remainder},
     {"Mul", 7, binary<Op::mul>},
     {"Neg", 6, unary_op<Op::neg>},
     {"Not", 1, unary_op<Op::logical_not>},

@@ -19,9 +19,15 @@ void resolve_same_pads(MapWindow& window, const Dims& spatial, bool is_lower) {
       const std::int64_t begin = is_lower ? (total + 1) / 2 : total / 2;
       return Dims{begin, total - begin};
     };
+    const DecisionAsExtents follow = [stride, reach, is_lower](const std::vector<Extent>& extent) {
+      const Extent outputs = ceil_div(extent.at(0), stride);
+      const Extent total = max((outputs - 1) * stride + reach - extent[0], 0);
+      const Extent begin = floor_div(total + (is_lower ? 1 : 0), 2);
+      return std::vector<Extent>{begin, total - begin, outputs};
+    };
     const std::string rule =
         fmt::format("{} pads of windows of {}, stride {}", is_lower ? "lower" : "upper", reach, stride);
-    const Dims pads = decide_by_sizes(rule, {spatial[axis]}, pads_at);
+    const Dims pads = decide_by_sizes(rule, {spatial[axis]}, pads_at, follow);
     window.pads[axis] = pads[0];
     window.pads[axis + window.rank()] = pads[1];
   }

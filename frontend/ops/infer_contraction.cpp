@@ -52,13 +52,13 @@ Shape window_extents(const Shape& spatial, const Dims& kernel, const Attributes&
   const std::size_t rank = spatial.size();
   const auto& strides = checked_list(attributes, "strides", rank, 1, extent_limit);
   const auto& dilations = checked_list(attributes, "dilations", rank, 1, extent_limit);
-  const auto& pads = checked_list(attributes, "pads", 2 * rank, 0, extent_limit);
+  const std::vector<Extent> pads = checked_extents(attributes, "pads", 2 * rank, 0, extent_limit);
   Shape result;
   for (std::size_t i = 0; i < rank; ++i) {
     if (spatial[i].constant() > extent_limit || kernel[i] < 1 || kernel[i] > extent_limit)
       throw ModelError("a window of {} over {} is out of range", kernel[i], spatial[i].to_string());
     const std::int64_t window = (kernel[i] - 1) * dilations[i] + 1;
-    const Extent padded = spatial[i] + (pads[i] + pads[rank + i]);
+    const Extent padded = spatial[i] + pads[i] + pads[rank + i];
     if (!symbols.at_least(padded, window))
       throw ModelError("a window of {} is larger than the padded extent {}", window, padded.to_string());
     result.push_back(floor_div(padded - window, strides[i]) + 1);

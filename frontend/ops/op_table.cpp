@@ -87,7 +87,7 @@ AttributeInfo strides() {
   return required("strides", Kind::integers, "step of the window per spatial dim");
 }
 AttributeInfo pads() {
-  return required("pads", Kind::integers, "begins, then ends, of the spatial dims");
+  return required("pads", Kind::extents, "begins, then ends, of the spatial dims");
 }
 AttributeInfo dilations() {
   return required("dilations", Kind::integers, "step inside the window per spatial dim");

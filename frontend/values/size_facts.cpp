@@ -18,17 +18,20 @@ NotedSizeFacts::~NotedSizeFacts() {
   noted = before_;
 }
 
-Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide) {
+Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,
+                     DecisionAsExtents follow) {
   Dims decision = decide(numbers);
   if (noted != nullptr)
-    noted->facts_.push_back({std::move(rule), std::move(numbers), decision, std::move(decide)});
+    noted->facts_.push_back(
+        {std::move(rule), std::move(numbers), decision, std::move(decide), std::move(follow)});
   return decision;
 }
 
 std::string decisions_text(const SizeFacts& facts) {
   std::string text;
   for (const SizeFact& fact : facts)
-    text += fmt::format("{}: {}\n", fact.rule, fmt::join(fact.decision, " "));
+    text +=
+        fact.follow ? fact.rule + '\n' : fmt::format("{}: {}\n", fact.rule, fmt::join(fact.decision, " "));
   return text;
 }
 

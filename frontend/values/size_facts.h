@@ -5,15 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "sylvite/extent.h"
 #include "sylvite/types.h"
 
 namespace sylvite {
+
+/// A decision as expressions of what its numbers are, then what else of the model follows from these.
+using DecisionAsExtents = std::function<std::vector<Extent>(const std::vector<Extent>&)>;
 
 struct SizeFact {
   std::string rule;  ///< equal rules decide the same of equal numbers
   Dims numbers;      ///< extents of the model
   Dims decision;
   std::function<Dims(const Dims&)> decide;
+  /// Of a decision that is nothing but numbers of the plan, which follow from the sizes; empty: other decisions are other plans.
+  DecisionAsExtents follow = {};
 };
 
 using SizeFacts = std::vector<SizeFact>;
@@ -29,16 +35,18 @@ class NotedSizeFacts {
   [[nodiscard]] SizeFacts take() { return std::move(facts_); }
 
  private:
-  friend Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide);
+  friend Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,
+                              DecisionAsExtents follow);
 
   NotedSizeFacts* before_;  ///< of this thread
   SizeFacts facts_;
 };
 
 /// What `decide` says of the numbers, noted where facts are kept. It must depend on nothing but what `rule` says.
-[[nodiscard]] Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide);
+[[nodiscard]] Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,
+                                   DecisionAsExtents follow = {});
 
-/// Rules and decisions as text: imports for which it is equal may have one plan.
+/// Rules, and decisions that do not follow, as text: imports for which it is equal may have one plan.
 [[nodiscard]] std::string decisions_text(const SizeFacts& facts);
 
 }  // namespace sylvite

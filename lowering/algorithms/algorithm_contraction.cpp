@@ -79,7 +79,7 @@ void define_conv(AlgorithmBuilder& builder, const Node& node) {
   const std::int64_t out_per_group = weight_dims[0] / groups;
   const SlidingWindow window{{weight_dims.begin() + 2, weight_dims.end()},
                              node.attributes.integers("strides"),
-                             node.attributes.integers("pads"),
+                             node.attributes.extents("pads"),
                              node.attributes.integers("dilations")};
 
   // With groups, channels of one group are counted from its own start, so blocks do not line up in general.
@@ -178,7 +178,7 @@ void define_max_pool_gradient(AlgorithmBuilder& builder, const Node& node) {
   for (std::size_t s = 0; s < 2; ++s) {
     const int stride = to_int(window.strides[s]);
     const Expr first =
-        to[s + 2].full + to_int(window.pads[s]) - over.taps[s].full * to_int(window.dilations[s]);
+        to[s + 2].full + builder.extent(window.pads[s]) - over.taps[s].full * to_int(window.dilations[s]);
     const Expr number = Halide::div_round_to_zero(first, stride);
     is_met = is_met && first >= 0 && number * stride == first && number < builder.extent(pooled.shape[s + 2]);
     of_window.emplace_back(Halide::clamp(number, 0, builder.extent(pooled.shape[s + 2] - 1)));

@@ -58,19 +58,6 @@ std::vector<Packing> blocked_packings(const Kernel& kernel, const ConvProblem& p
   return conv_packings(kernel, problem, filter_packing(problem));
 }
 
-/// The step of channels at which the groups of output block `at` begin, and how many they have.
-struct GroupSteps {
-  Expr first;
-  Expr count;
-};
-GroupSteps group_steps(const GroupedChannels& channels, const Expr& at) {
-  const int block = to_int(channels.block), outputs = to_int(channels.outputs);
-  const int steps = to_int(channels.inputs / channels.step());
-  const Expr first = at * block / outputs * steps;
-  const Expr last = Halide::min((at * block + (block - 1)) / outputs, to_int(channels.groups - 1));
-  return {first, (last + 1) * steps - first};
-}
-
 using Filter = std::function<Expr(const std::vector<Expr>&)>;  ///< reads a packed one, innermost first
 
 /// Where along one dim of the filter an element of the packed one comes from, and whether it is no padding (undefined: it
@@ -135,8 +122,8 @@ Filter packed_filter(AlgorithmBuilder& builder, const ConvProblem& p) {
 void define_depthwise_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& source, Func& fold) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Halide::RDom r = reduction_domain({p.kernel_x, p.kernel_y});
-  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, p.pad_left);
-  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, p.pad_top);
+  const Expr x = source_coordinate(d[1], r[0], p.stride_x, p.dilation_x, builder.extent(p.pad_left));
+  const Expr y = source_coordinate(d[2], r[1], p.stride_y, p.dilation_y, builder.extent(p.pad_top));
   const Expr weight = packed_filter(builder, p)({d[0], r[0], r[1], 0, d[3]});
   fold(d) = 0.0F;
   fold(d) += from_storage(source(d[0], x, y, d[3], d[4]), p.element) *
@@ -151,8 +138,8 @@ void define_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Func& so
   const Expr kx = c.domain[window];
   const Expr ky = c.domain[window + 1];
   const Expr block = c.domain[window + 2];
-  const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, p.pad_left);
-  const Expr y = source_coordinate(d[2], ky, p.stride_y, p.dilation_y, p.pad_top);
+  const Expr x = source_coordinate(d[1], kx, p.stride_x, p.dilation_x, builder.extent(p.pad_left));
+  const Expr y = source_coordinate(d[2], ky, p.stride_y, p.dilation_y, builder.extent(p.pad_top));
   const int ratio = p.source_block / p.fold_block;
   Expr read = block;
   if (p.groups > 1) {

@@ -60,7 +60,7 @@ int plane_of(const ConvProblem& p) {
 }
 
 /// The pixel (x, y) of the source that lies at f.
-std::pair<Expr, Expr> pixel_at(const ConvProblem& p, const Expr& f) {
+std::pair<Expr, Expr> pixel_at(const AlgorithmBuilder& builder, const ConvProblem& p, const Expr& f) {
   const int pitch = to_int(flat_pitch(p));
   Expr x = f % pitch;
   Expr y = f / pitch;
@@ -70,7 +70,7 @@ std::pair<Expr, Expr> pixel_at(const ConvProblem& p, const Expr& f) {
     x = (pixel % pitch) * to_int(p.stride_x) + (place % to_int(p.kernel_x)) * to_int(p.dilation_x);
     y = (pixel / pitch) * to_int(p.stride_y) + (place / to_int(p.kernel_x)) * to_int(p.dilation_y);
   }
-  return {x - to_int(p.pad_left), y - to_int(p.pad_top)};
+  return {x - builder.extent(p.pad_left), y - builder.extent(p.pad_top)};
 }
 
 /// What is read behind the last pixel is zero, or some other pixel.
@@ -80,7 +80,7 @@ Func define_flat_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   const Func source = define_source(builder, bordered, border_of(bordered));
   const Var d0("d0"), f("f"), d3("d3"), d4("d4");
   Func flat = builder.stage(builder.name(problem.anchor) + "_flat");
-  const auto [x, y] = pixel_at(problem, f);
+  const auto [x, y] = pixel_at(builder, problem, f);
   flat(d0, f, d3, d4) = source(d0, x, y, d3, d4);
   return flat;
 }
@@ -113,8 +113,8 @@ Func define_flat_fold(AlgorithmBuilder& builder, const ConvProblem& p, const Pai
 Func define_tile_fold(AlgorithmBuilder& builder, const ConvProblem& p, const PairedFold& c) {
   const std::vector<Var> d = AlgorithmBuilder::vars_of(builder.type(p.anchor));
   const Func source = define_source(builder, p, border_of(p));
-  const Expr x = d[1] * to_int(p.stride_x) + c.domain[2] * to_int(p.dilation_x) - to_int(p.pad_left);
-  const Expr y = d[2] * to_int(p.stride_y) + c.domain[3] * to_int(p.dilation_y) - to_int(p.pad_top);
+  const Expr x = d[1] * to_int(p.stride_x) + c.domain[2] * to_int(p.dilation_x) - builder.extent(p.pad_left);
+  const Expr y = d[2] * to_int(p.stride_y) + c.domain[3] * to_int(p.dilation_y) - builder.extent(p.pad_top);
   Func fold = builder.stage(builder.name(p.anchor) + "_fold");
   fold(d) = 0.0F;
   fold(d) += stored_product(source(c.whole, x, y, c.domain[4], d[4]), filter_of(builder, p, c, d[0], d[3]));
@@ -126,8 +126,8 @@ Func define_line_source(AlgorithmBuilder& builder, const ConvProblem& problem) {
   const Var e("e"), y("y"), d4("d4");
   const int channels = problem.fold_block;
   const Expr channel = e % channels;
-  const Expr x = e / channels - to_int(problem.pad_left);
-  const Expr line = y - to_int(problem.pad_top);
+  const Expr x = e / channels - builder.extent(problem.pad_left);
+  const Expr line = y - builder.extent(problem.pad_top);
   const int width = to_int(problem.width), height = to_int(problem.height);
   const int last = to_int(problem.channels) - 1;
   const Expr inside = x >= 0 && x < width && line >= 0 && line < height && channel <= last;

@@ -30,8 +30,8 @@ Func define_image(AlgorithmBuilder& builder, const FilterGradientProblem& proble
   const std::vector<Var> d = sum_vars(7);
   const Halide::RDom r =
       open_reduction_domain({builder.extent(problem.gradient, 3), builder.extent(problem.gradient, 2)});
-  const Expr x = source_coordinate(r[0], d[2], p.stride_x, p.dilation_x, p.pad_left);
-  const Expr y = source_coordinate(r[1], d[3], p.stride_y, p.dilation_y, p.pad_top);
+  const Expr x = source_coordinate(r[0], d[2], p.stride_x, p.dilation_x, builder.extent(p.pad_left));
+  const Expr y = source_coordinate(r[1], d[3], p.stride_y, p.dilation_y, builder.extent(p.pad_top));
   const Coordinate channel = Coordinate::split(d[5], d[0], p.block, p.out_channels);
   const Expr gradient = builder.read(problem.gradient, {Expr(d[6]), channel, Expr(r[1]), Expr(r[0])});
   Func image = builder.stage(builder.name(p.anchor) + "_image");

@@ -98,8 +98,8 @@ Expr line_element(const AlgorithmBuilder& builder, const Node& node, const PoolF
     number = Halide::Internal::simplify(number / to_int(outer.kernel[s]));
   }
   const Tap tap = tap_at(builder, outer, at, taps, shape);
-  const std::int64_t before = window.pads[outer.kernel.size()];
-  const Expr column = at.back().full - to_int(before), width = builder.extent(shape.back());
+  const Extent& before = window.pads[outer.kernel.size()];
+  const Expr column = at.back().full - builder.extent(before), width = builder.extent(shape.back());
   Coordinates at_input = {at[0], at[1]};
   at_input.insert(at_input.end(), tap.spatial.begin(), tap.spatial.end());
   at_input.emplace_back(Halide::clamp(column, 0, width - 1));
@@ -138,13 +138,13 @@ Expr counted_taps(const AlgorithmBuilder& builder, const Node& node) {
   const Shape& in_shape = builder.type(node.inputs.front()).shape;
   Expr count = 1;
   for (std::size_t s = 0; s < window.kernel.size(); ++s) {
-    const std::int64_t low = count_padding ? -window.pads[s] : 0;
-    const Extent high = in_shape[s + 2] + (count_padding ? window.pads[s + window.kernel.size()] : 0);
-    const Expr first = at[s + 2].full * to_int(window.strides[s]) - to_int(window.pads[s]);
+    const Extent low = count_padding ? Extent(0) - window.pads[s] : Extent(0);
+    const Extent high = in_shape[s + 2] + (count_padding ? window.pads[s + window.kernel.size()] : Extent(0));
+    const Expr first = at[s + 2].full * to_int(window.strides[s]) - builder.extent(window.pads[s]);
     const int dilation = to_int(window.dilations[s]);
     const int taps = to_int(window.kernel[s]);
     // Taps t with low <= first + t*dilation < high.
-    const Expr from = Halide::max((to_int(low) - first + dilation - 1) / dilation, 0);
+    const Expr from = Halide::max((builder.extent(low) - first + dilation - 1) / dilation, 0);
     const Expr to = Halide::min((builder.extent(high - 1) - first) / dilation + 1, taps);
     count = count * Halide::max(to - from, 1);
   }
@@ -178,7 +178,7 @@ bool pools_by_lines(const Graph& body, const Node& node) {
   if (window.kernel.back() == 1 ||
       std::count_if(window.kernel.begin(), window.kernel.end() - 1, is_wide) != 1)
     return false;
-  const bool has_edges = std::ranges::any_of(window.pads, [](std::int64_t pad) { return pad != 0; });
+  const bool has_edges = std::ranges::any_of(window.pads, [](const Extent& pad) { return pad != 0; });
   return has_edges || window.kernel != window.strides;
 }
 

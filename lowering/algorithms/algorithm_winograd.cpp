@@ -125,8 +125,8 @@ Func define_tiles(AlgorithmBuilder& builder, const ConvProblem& problem, const W
   const Func source = define_source(builder, problem, border_of(problem));
   Func rows = builder.stage(name + "_rows");
   Func tiles = builder.stage(name + "_tiles");
-  const Expr x = t1 * tile - static_cast<int>(problem.pad_left);
-  const Expr y = t2 * tile - static_cast<int>(problem.pad_top);
+  const Expr x = t1 * tile - builder.extent(problem.pad_left);
+  const Expr y = t2 * tile - builder.extent(problem.pad_top);
   const auto pixel = [&](int k) { return source(d0, x + k, y + j, d3, d4); };
   rows(d0, i, j, t1, t2, d3, d4) = Halide::mux(i, transform_inputs(transform, each(transform.size(), pixel)));
   const auto row = [&](int k) { return rows(d0, i, k, t1, t2, d3, d4); };

@@ -67,8 +67,16 @@ Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem, Source
 }
 
 Expr source_coordinate(const Expr& out, const Expr& window, std::int64_t stride, std::int64_t dilation,
-                       std::int64_t pad) {
-  return out * to_int(stride) + window * to_int(dilation) - to_int(pad);
+                       const Expr& pad) {
+  return out * to_int(stride) + window * to_int(dilation) - pad;
+}
+
+GroupSteps group_steps(const GroupedChannels& channels, const Expr& at) {
+  const int block = to_int(channels.block), outputs = to_int(channels.outputs);
+  const int steps = to_int(channels.inputs / channels.step());
+  const Expr first = at * block / outputs * steps;
+  const Expr last = Halide::min((at * block + (block - 1)) / outputs, to_int(channels.groups - 1));
+  return {first, (last + 1) * steps - first};
 }
 
 void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,

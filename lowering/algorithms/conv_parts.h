@@ -27,9 +27,17 @@ struct SourceBorder {
 [[nodiscard]] Halide::Func define_source(AlgorithmBuilder& builder, const ConvProblem& problem,
                                          SourceBorder border);
 
-/// Where output coordinate `out` plus window coordinate `window` lies in the source.
+/// Where output coordinate `out` plus window coordinate `window` lies in the source, `pad` behind its border.
 [[nodiscard]] Halide::Expr source_coordinate(const Halide::Expr& out, const Halide::Expr& window,
-                                             std::int64_t stride, std::int64_t dilation, std::int64_t pad);
+                                             std::int64_t stride, std::int64_t dilation,
+                                             const Halide::Expr& pad);
+
+/// The step of channels at which the groups of output block `at` begin, and how many they have.
+struct GroupSteps {
+  Halide::Expr first;
+  Halide::Expr count;
+};
+[[nodiscard]] GroupSteps group_steps(const GroupedChannels& channels, const Halide::Expr& at);
 
 /// Defines the anchor as `sum` of its storage arguments d0..d4, plus the bias.
 void define_product(AlgorithmBuilder& builder, const ConvProblem& problem,

@@ -10,6 +10,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/problem_parts.h"
 #include "lowering/algorithms/problems.h"
+#include "lowering/plan/run_extents.h"
 
 namespace sylvite {
 namespace {
@@ -24,14 +25,14 @@ bool has_known_images(const Kernel& kernel, ValueId x, ValueId out) {
 }
 
 /// Of images `out` that windows of `kernel_dims` make of `problem.x`.
-void read_conv_extents(const Kernel& kernel, const Attributes& attributes, ValueId out_id,
-                       const Dims& kernel_dims, ConvProblem& problem) {
+void read_conv_extents(const Kernel& kernel, const Node& node, ValueId out_id, const Dims& kernel_dims,
+                       ConvProblem& problem) {
   const Graph& body = kernel.body;
   const Shape& in = body.type(problem.x).shape;
   const Shape& out = body.type(out_id).shape;
-  const Dims& strides = attributes.integers("strides");
-  const Dims& dilations = attributes.integers("dilations");
-  const Dims& pads = attributes.integers("pads");
+  const Dims& strides = node.attributes.integers("strides");
+  const Dims& dilations = node.attributes.integers("dilations");
+  const std::vector<Extent> pads = pads_in_runs(kernel, node);
   problem.batch = number_or_open(body.type(problem.x).shape[0]);
   problem.channels = in[1].known();
   problem.height = number_or_open(in[2]);
@@ -47,17 +48,18 @@ void read_conv_extents(const Kernel& kernel, const Attributes& attributes, Value
   problem.dilation_x = dilations.at(1);
   problem.pad_top = pads.at(0);
   problem.pad_left = pads.at(1);
-  const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation,
-                       std::int64_t pad) { return (extent - 1) * stride + (window - 1) * dilation - pad; };
-  if (!has_known_images(kernel, problem.x, out_id)) {
-    problem.padded = std::ranges::any_of(pads, [](std::int64_t pad) { return pad > 0; });
+  problem.padded = problem.pad_top != 0 || problem.pad_left != 0;
+  if (problem.padded) return;
+  if (!has_known_images(kernel, problem.x, out_id) || !std::ranges::all_of(pads, &Extent::is_known)) {
+    problem.padded = std::ranges::any_of(pads, [](const Extent& pad) { return pad != 0; });
     return;
   }
-  problem.padded = problem.pad_top > 0 || problem.pad_left > 0 ||
-                   last(problem.out_height, problem.stride_y, problem.kernel_y, problem.dilation_y,
-                        problem.pad_top) >= problem.height ||
-                   last(problem.out_width, problem.stride_x, problem.kernel_x, problem.dilation_x,
-                        problem.pad_left) >= problem.width;
+  const auto last = [](std::int64_t extent, std::int64_t stride, std::int64_t window, std::int64_t dilation) {
+    return (extent - 1) * stride + (window - 1) * dilation;
+  };
+  problem.padded =
+      last(problem.out_height, problem.stride_y, problem.kernel_y, problem.dilation_y) >= problem.height ||
+      last(problem.out_width, problem.stride_x, problem.kernel_x, problem.dilation_x) >= problem.width;
 }
 
 bool has_open_channels(const Kernel& kernel, const Node& node) {
@@ -108,7 +110,7 @@ Reading<ConvProblem> read_conv_products(const Kernel& kernel, const Node& node, 
   problem.x_is_blocked = body.type(problem.x).layout.channel_block != 0;
   problem.x_is_computed = is_computed(body, problem.x);
   const Dims weight = body.type(problem.weight).dims();
-  read_conv_extents(kernel, node.attributes, problem.anchor, {weight.at(2), weight.at(3)}, problem);
+  read_conv_extents(kernel, node, problem.anchor, {weight.at(2), weight.at(3)}, problem);
   const DType element = body.type(problem.x).dtype;
   problem.element = element == DType::u8 ? DType::i8 : element;
   if (body.type(problem.anchor).shape.product() == 0 || body.type(problem.weight).element_count() == 0)
@@ -232,7 +234,7 @@ Reading<FilterGradientProblem> read_filter_gradient(const Kernel& kernel) {
   image.block = made.layout.channel_block;
   image.x_is_blocked = x.layout.channel_block != 0;
   image.x_is_computed = is_computed(body, image.x);
-  read_conv_extents(kernel, node.attributes, gradient, node.attributes.integers("kernel"), image);
+  read_conv_extents(kernel, node, gradient, node.attributes.integers("kernel"), image);
   if (!image.x_is_blocked && (groups > 1 || image.channels >= image.block))
     return {{}, "its input is not channel-blocked"};
   image.source_block = image.x_is_blocked ? x.layout.channel_block : static_cast<int>(image.channels);

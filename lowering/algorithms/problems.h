@@ -122,7 +122,8 @@ struct ConvProblem {
   std::int64_t channels = 0, height = 0, width = 0;
   std::int64_t out_channels = 0, out_height = 0, out_width = 0;
   std::int64_t kernel_y = 0, kernel_x = 0;
-  std::int64_t stride_y = 0, stride_x = 0, dilation_y = 0, dilation_x = 0, pad_top = 0, pad_left = 0;
+  std::int64_t stride_y = 0, stride_x = 0, dilation_y = 0, dilation_x = 0;
+  Extent pad_top, pad_left;  ///< runs may differ
 
   /// The source has all its few channels in one block.
   [[nodiscard]] bool has_few_channels() const { return source_block < block; }

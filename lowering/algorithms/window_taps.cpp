@@ -8,7 +8,7 @@ using Halide::Expr;
 
 SlidingWindow window_of(const Node& node) {
   return {node.attributes.integers("kernel"), node.attributes.integers("strides"),
-          node.attributes.integers("pads"), node.attributes.integers("dilations")};
+          node.attributes.extents("pads"), node.attributes.integers("dilations")};
 }
 
 Tap tap_at(const AlgorithmBuilder& builder, const SlidingWindow& window, const Coordinates& at,
@@ -17,14 +17,14 @@ Tap tap_at(const AlgorithmBuilder& builder, const SlidingWindow& window, const C
   for (std::size_t s = 0; s < window.kernel.size(); ++s) {
     const Expr position = at[s + 2].full * static_cast<int>(window.strides[s]) +
                           taps[s].full * static_cast<int>(window.dilations[s]) -
-                          static_cast<int>(window.pads[s]);
-    const std::int64_t low = window.pads[s];
-    const std::int64_t high = window.pads[s + window.kernel.size()];
-    const bool may_leave = low != 0 || high != 0;
+                          builder.extent(window.pads[s]);
+    const Extent& low = window.pads[s];
+    const Extent& high = window.pads[s + window.kernel.size()];
+    const bool starts_ahead = low != 0, may_leave = starts_ahead || high != 0;
     result.spatial.emplace_back(may_leave ? Halide::clamp(position, 0, builder.extent(input[s + 2] - 1))
                                           : position);
-    if (low != 0) result.is_inside = result.is_inside && position >= 0;
-    if (high != 0 || low != 0) result.is_inside = result.is_inside && position < builder.extent(input[s + 2]);
+    if (starts_ahead) result.is_inside = result.is_inside && position >= 0;
+    if (may_leave) result.is_inside = result.is_inside && position < builder.extent(input[s + 2]);
   }
   return result;
 }

@@ -12,7 +12,7 @@ namespace sylvite {
 struct SlidingWindow {
   std::vector<std::int64_t> kernel;
   std::vector<std::int64_t> strides;
-  std::vector<std::int64_t> pads;
+  std::vector<Extent> pads;  ///< may be open
   std::vector<std::int64_t> dilations;
 };
 /// Of a node that has all of them as attributes.

@@ -270,6 +270,17 @@ std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values) {
   return found->second;
 }
 
+std::optional<Extent> ExtentFit::of_expression(const Extent& expression) {
+  return of(values_of(expression));
+}
+
+std::vector<std::int64_t> ExtentFit::values_of(const Extent& expression) const {
+  std::vector<std::int64_t> values;
+  values.reserve(sizes_.size());
+  for (const SymbolValues& sizes : sizes_) values.push_back(expression.at(sizes));
+  return values;
+}
+
 std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& at_points) {
   std::vector<Extent> expressions;
   for (std::size_t i = 0; i < at_points.at(0).size(); ++i) {
@@ -344,9 +355,7 @@ std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& val
 void ExtentFit::suggest(const Extent& said) {
   if (!is_determined() || said.is_known() || factors_.size() == most_factors) return;
   const Extent expression = without_multiple(said);
-  std::vector<std::int64_t> values;
-  values.reserve(sizes_.size());
-  for (const SymbolValues& sizes : sizes_) values.push_back(expression.at(sizes));
+  std::vector<std::int64_t> values = values_of(expression);
   const bool is_possible =
       std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
   const std::optional<Extent> found = is_possible ? of(values) : std::nullopt;

@@ -40,6 +40,8 @@ class ExtentFit {
   [[nodiscard]] bool are_products_told() const { return !products_.rows.empty(); }
   /// Are there points enough to find anything?
   [[nodiscard]] bool is_determined() const { return are_products_told() || !sparse_.empty(); }
+  /// What `of` says of the values that an expression has at the points.
+  [[nodiscard]] std::optional<Extent> of_expression(const Extent& expression);
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
   void suggest(const Extent& expression);
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
@@ -52,6 +54,7 @@ class ExtentFit {
   [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
 
  private:
+  [[nodiscard]] std::vector<std::int64_t> values_of(const Extent& expression) const;
   /// Powers of the symbols, one for each term.
   using Powers = std::vector<std::vector<int>>;
   /// Terms whose coefficients follow from the values at some of the points.

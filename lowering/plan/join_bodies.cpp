@@ -144,8 +144,22 @@ class BodyJoiner {
     for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));
     const bool is_around = name == "low" || name == "high" || name == "starts";
     return join_lists(lists, join_, [&](std::size_t i) {
-      return is_around ? Axis::none : axis_at(rows_, i, lists[0]->size());
+      return is_around ? Axis::none : name == "pads" ? Axis::border : axis_at(rows_, i, lists[0]->size());
     });
+  }
+
+  /// Are pads of a node others where images are? Those that fill images up to whole strides are of one side first.
+  [[nodiscard]] bool follow_from_sizes(std::size_t number) const {
+    const Node& node = first_.nodes()[number];
+    const Dims &pads = node.attributes.integers("pads"), &strides = node.attributes.integers("strides");
+    const ValueId image = node.inputs[0];
+    for (std::size_t i = 0; i < strides.size(); ++i) {
+      const auto extent = [&](const Graph* body) { return body->type(image).dims()[i + 2]; };
+      const auto is_other = [&](const Graph* body) { return extent(body) != extent(bodies_[0]); };
+      if (strides[i] > 1 && pads[i] != pads[i + strides.size()] && std::ranges::any_of(bodies_, is_other))
+        return true;
+    }
+    return false;
   }
 
   [[nodiscard]] std::optional<Attributes> joined_attributes(std::size_t number) const {
@@ -162,7 +176,7 @@ class BodyJoiner {
       const auto is_equal = [&](const Graph* body) {
         return body->nodes()[number].attributes.items().at(name) == value;
       };
-      if (std::ranges::all_of(bodies_, is_equal)) continue;
+      if (std::ranges::all_of(bodies_, is_equal) && !(name == "pads" && follow_from_sizes(number))) continue;
       std::optional<std::vector<Extent>> extents = joined_attribute(number, name);
       if (!extents) return std::nullopt;
       result.set(name, std::move(*extents));

@@ -19,7 +19,8 @@ enum class Axis : std::uint8_t {
   lines,   ///< of such images
   pixels,
   count,  ///< of what a fold adds
-  none    ///< elements ahead of a slice, or around what is padded; may be 0
+  none,   ///< elements ahead of a slice, or around what is padded; may be 0
+  border  ///< the same around what a window moves over
 };
 
 /// What the innermost dims of a body's values are.

@@ -56,6 +56,12 @@ bool has_tiles_of_pixels(const Kernel& first, const Kernel& second) {
          has_open_lines(first, second);
 }
 
+/// Does it pool images whose pixels lie in lines?
+bool pools_dense(const Kernel& kernel) {
+  return kernel.kind == KernelClass::pooling && kernel.anchor != no_node &&
+         kernel.body.type(kernel.body.node(kernel.anchor).inputs.at(0)).layout.channel_block == 0;
+}
+
 /// Extents of two bodies, for each other.
 using ExtentPairs = std::set<std::pair<std::int64_t, std::int64_t>>;
 
@@ -90,6 +96,7 @@ class Generalizer {
         kind_(first.kind),
         has_tiles_(has_tiles_of_pixels(first, second)),
         fewest_(fewest),
+        has_open_pads_(!is_for_device() && !pools_dense(first)),
         keys_(key_counts(first, second)) {
     if (sharing == Sharing::of_device_class && kind_ == KernelClass::convolution)
       made_ = made_extents(first.body, second.body);
@@ -97,6 +104,7 @@ class Generalizer {
 
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
+    if (axis == Axis::border) return joined_pads(a, b);
     if (a == b) return a;
     const std::optional<SizeClass> range = shared_class(a, b, axis);
     if (!range) return std::nullopt;
@@ -114,6 +122,16 @@ class Generalizer {
   [[nodiscard]] const SymbolTable& table() const { return table_; }
 
  private:
+  [[nodiscard]] bool is_for_device() const {
+    return sharing_ == Sharing::on_device || sharing_ == Sharing::of_device_class;
+  }
+  /// Any pads, of each side by themselves: those of lines and of columns may be equal by chance.
+  [[nodiscard]] std::optional<Extent> joined_pads(std::int64_t a, std::int64_t b) {
+    if (!has_open_pads_) return a == b ? std::optional<Extent>(a) : std::nullopt;
+    const std::string name = fmt::format("s{}", table_.size());
+    table_[name] = {0, INT64_MAX, {a}};
+    return Extent::symbol(name);
+  }
   /// What one kernel for both serves.
   [[nodiscard]] std::optional<SizeClass> shared_class(std::int64_t a, std::int64_t b, Axis axis) const {
     const bool is_around = axis == Axis::none;
@@ -122,7 +140,7 @@ class Generalizer {
     if (is_around) return SizeClass{0, INT64_MAX};
     const bool is_of_image = axis == Axis::pixels || axis == Axis::lines;
     const bool are_many = std::min(a, b) >= 2;
-    if (sharing_ == Sharing::on_device || sharing_ == Sharing::of_device_class) {
+    if (is_for_device()) {
       if (are_many && (sharing_ == Sharing::on_device ? keys_ != std::pair(a, b) : is_free(a, b, axis)))
         return SizeClass{2, INT64_MAX};
       return device_class(a) == device_class(b) ? std::optional(device_class(a)) : std::nullopt;
@@ -147,7 +165,8 @@ class Generalizer {
   KernelClass kind_;
   bool has_tiles_;
   std::int64_t fewest_;
-  ExtentPairs made_;  ///< by nodes, not inputs alone; of convolutions in classes of a device
+  bool has_open_pads_;  ///< texts of windows on a device, and pools of lines, have them as numbers
+  ExtentPairs made_;    ///< by nodes, not inputs alone; of convolutions in classes of a device
   std::optional<std::pair<std::int64_t, std::int64_t>> keys_;  ///< of attention
   SymbolTable table_;
   std::map<std::tuple<std::int64_t, std::int64_t, Axis>, std::string> symbols_;

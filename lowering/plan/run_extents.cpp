@@ -53,6 +53,16 @@ std::vector<RunExtent> run_extents(const Kernel& kernel, ValueId id) {
   return result;
 }
 
+std::vector<Extent> pads_in_runs(const Kernel& kernel, const Node& node) {
+  const Graph& body = widest_body(kernel);
+  return body.node(body.value(node.outputs.at(0)).producer).attributes.extents("pads");
+}
+
+bool has_pads(const Kernel& kernel, const Node& node, std::size_t dim) {
+  const std::vector<Extent> pads = pads_in_runs(kernel, node);
+  return pads.at(dim) != 0 || pads.at(dim + pads.size() / 2) != 0;
+}
+
 bool only_batches_are_open(const Kernel& kernel) {
   if (!kernel.open) return true;
   return std::ranges::all_of(kernel.open->values(), [](const Value& value) {

@@ -35,6 +35,11 @@ struct RunExtent {
 /// Of a body value's storage dims, innermost first: those of the vars d0, d1, ...
 [[nodiscard]] std::vector<RunExtent> run_extents(const Kernel& kernel, ValueId id);
 
+/// Pads of a node of the body that moves a window.
+[[nodiscard]] std::vector<Extent> pads_in_runs(const Kernel& kernel, const Node& node);
+/// Does a window reach beyond the ends of spatial dim `dim` in some run, as far as its pads say?
+[[nodiscard]] bool has_pads(const Kernel& kernel, const Node& node, std::size_t dim);
+
 /// Is every open extent of a value the outermost of its dims? Loops inside have numbers then.
 [[nodiscard]] bool only_batches_are_open(const Kernel& kernel);
 

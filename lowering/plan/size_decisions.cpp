@@ -8,27 +8,54 @@
 
 namespace sylvite {
 
-std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts*>& facts, ExtentFit& fit) {
+namespace {
+
+/// What one list of fact `i` is in each import.
+std::vector<Dims> at_points(const std::vector<const SizeFacts*>& facts, std::size_t i,
+                            Dims SizeFact::* list) {
+  std::vector<Dims> all;
+  all.reserve(facts.size());
+  for (const SizeFacts* each : facts) all.push_back(each->at(i).*list);
+  return all;
+}
+
+}  // namespace
+
+FollowedFacts::FollowedFacts(std::vector<const SizeFacts*> facts) : facts_(std::move(facts)) {}
+
+void FollowedFacts::suggest(ExtentFit& fit) {
+  for (; next_ < facts_.at(0)->size(); ++next_) {
+    const SizeFact& fact = facts_[0]->at(next_);
+    if (!fact.follow) continue;
+    const auto numbers = fit.of_each(at_points(facts_, next_, &SizeFact::numbers));
+    if (!numbers) return;
+    for (const Extent& each : fact.follow(*numbers))  // what is suggested must be more than 0
+      for (const Extent& number : {each, each + 1, 1 - each})
+        if (!fit.of_expression(each)) fit.suggest(number);
+  }
+}
+
+std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts*>& facts, ExtentFit& fit,
+                                               const std::vector<Extent>& said) {
   SizeDecisions result;
   std::set<std::pair<std::string, std::vector<Extent>>> known;
   for (std::size_t i = 0; i < facts.at(0)->size(); ++i) {
     const SizeFact& first = facts[0]->at(i);
-    Decision decision{{}, first.decision, first.decide};
-    for (std::size_t number = 0; number < first.numbers.size(); ++number) {
-      std::vector<std::int64_t> values;
-      values.reserve(facts.size());
-      for (const SizeFacts* each : facts) values.push_back(each->at(i).numbers.at(number));
-      const std::optional<Extent> found = fit.of(values);
-      if (!found) return std::nullopt;
-      decision.numbers.push_back(*found);
-    }
-    if (known.emplace(first.rule, decision.numbers).second) result.decisions_.push_back(std::move(decision));
+    const auto numbers = fit.of_each(at_points(facts, i, &SizeFact::numbers));
+    const auto made = fit.of_each(at_points(facts, i, &SizeFact::decision));
+    if ((!numbers || !made) && first.follow) continue;  // no plan is made of it
+    if (!numbers || !made) return std::nullopt;
+    if (known.emplace(first.rule, *numbers).second)
+      result.decisions_.push_back({*numbers, *made, first.decide});
   }
+  for (const Extent& each : said)
+    if (const std::optional<Extent> found = fit.of_expression(each); found && *found != each)
+      result.decisions_.push_back({{each}, {*found}, [](const Dims& numbers) { return numbers; }});
   return result;
 }
 
 bool SizeDecisions::Decision::holds_at(const SymbolValues& sizes) const {
-  return decide(extents_at(numbers, sizes)) == made;
+  return decide(extents_at(numbers, sizes)) == extents_at(made, sizes);
 }
 
 bool SizeDecisions::hold_at(const SymbolValues& sizes) const {
@@ -38,8 +65,9 @@ bool SizeDecisions::hold_at(const SymbolValues& sizes) const {
 bool SizeDecisions::all_of(const Visit& visit) const {
   return std::ranges::all_of(decisions_, [&](const Decision& each) {
     std::set<std::string> symbols;
-    for (const Extent& number : each.numbers)
-      for (const std::string& name : number.symbols()) symbols.insert(name);
+    for (const std::vector<Extent>* all : {&each.numbers, &each.made})
+      for (const Extent& number : *all)
+        for (const std::string& name : number.symbols()) symbols.insert(name);
     return visit({symbols.begin(), symbols.end()},
                  [&](const SymbolValues& sizes) { return each.holds_at(sizes); });
   });

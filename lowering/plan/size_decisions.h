@@ -11,14 +11,30 @@
 
 namespace sylvite {
 
+/// Expressions of decisions that follow from sizes, told to a fit once it has some for their numbers.
+/// Thread safety: one thread at a time.
+class FollowedFacts {
+ public:
+  /// `facts` are of imports at the points of the fits, in their order, with equal decisions_text, and must live as long.
+  explicit FollowedFacts(std::vector<const SizeFacts*> facts);
+
+  /// In the order of the imports, up to the first whose numbers have no expressions yet.
+  void suggest(ExtentFit& fit);
+
+ private:
+  std::vector<const SizeFacts*> facts_;
+  std::size_t next_ = 0;
+};
+
 /// Thread safety: const use only.
 class SizeDecisions {
  public:
   SizeDecisions() = default;
-  /// `facts` are of imports at the points that `fit` knows, in their order, with equal decisions_text. nullopt where a number is
-  /// no expression of the sizes.
+  /// `facts` are of imports at the points that `fit` knows, in their order, with equal decisions_text; `said` what numbers of the
+  /// plans may be made of. Where a decision follows from its numbers, or such a number is another expression to `fit`, what
+  /// both say must be the same. nullopt where a number of another decision is no expression of the sizes.
   [[nodiscard]] static std::optional<SizeDecisions> of(const std::vector<const SizeFacts*>& facts,
-                                                       ExtentFit& fit);
+                                                       ExtentFit& fit, const std::vector<Extent>& said = {});
 
   [[nodiscard]] bool hold_at(const SymbolValues& sizes) const;
   /// Calls `visit` with the symbols of each decision and what tells whether it holds, until one call is false; whether none was.
@@ -29,7 +45,7 @@ class SizeDecisions {
  private:
   struct Decision {
     std::vector<Extent> numbers;
-    Dims made;
+    std::vector<Extent> made;
     std::function<Dims(const Dims&)> decide;
     [[nodiscard]] bool holds_at(const SymbolValues& sizes) const;
   };

@@ -66,6 +66,13 @@ std::string windows_text(const Graph& body) {
   return text;
 }
 
+std::vector<const SizeFacts*> facts_of(const std::vector<PlanSample>& samples) {
+  std::vector<const SizeFacts*> facts;
+  facts.reserve(samples.size());
+  for (const PlanSample& sample : samples) facts.push_back(&sample.facts);
+  return facts;
+}
+
 /// Layers that differ at most sizes may be equal at some.
 void merge_equal_kernels(Plan& plan) {
   using Identity = std::pair<std::string_view, Dims>;
@@ -92,7 +99,7 @@ class SymbolicPlan::Joiner {
  public:
   Joiner(const std::vector<FitSymbol>& symbols, const std::vector<PlanSample>& samples,
          const std::vector<Extent>& said)
-      : samples_(samples), fit_(symbols, sizes_of(samples)) {
+      : samples_(samples), said_(said), followed_(facts_of(samples)), fit_(symbols, sizes_of(samples)) {
     for (const Extent& each : said) fit_.suggest(each);
     for (const FitSymbol& symbol : symbols) result_.names_.push_back(symbol.name);
   }
@@ -157,6 +164,7 @@ class SymbolicPlan::Joiner {
   }
 
   void add_kernel(std::size_t number) {
+    followed_.suggest(fit_);
     const Kernel& first = *kernels_[number][0];
     SymbolicKernel& added = result_.kernels_.emplace_back();
     added.input_is_weight = first.input_is_weight;
@@ -241,15 +249,14 @@ class SymbolicPlan::Joiner {
   }
 
   void add_decisions() {
-    std::vector<const SizeFacts*> facts;
-    facts.reserve(samples_.size());
-    for (const PlanSample& sample : samples_) facts.push_back(&sample.facts);
-    std::optional<SizeDecisions> found = SizeDecisions::of(facts, fit_);
+    std::optional<SizeDecisions> found = SizeDecisions::of(facts_of(samples_), fit_, said_);
     if (!found) throw NotJoined();
     result_.decisions_ = *std::move(found);
   }
 
   const std::vector<PlanSample>& samples_;
+  const std::vector<Extent>& said_;
+  FollowedFacts followed_;
   std::vector<std::vector<const Kernel*>> kernels_;                  ///< by number, of each sample
   std::unordered_map<std::string, std::size_t> numbers_of_weights_;  ///< by what they are in each sample
   ExtentFit fit_;
@@ -371,11 +378,13 @@ std::vector<Dims> sizes_of(const std::vector<PlanSample>& samples) {
 }
 
 void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit) {
+  FollowedFacts followed(facts_of(samples));
   for (std::size_t i = 0; i < samples[0].plan->launches.size(); ++i) {
     std::vector<const Graph*> bodies;
     bodies.reserve(samples.size());
     for (const auto& [sizes, plan, facts] : samples)
       bodies.push_back(&plan->kernels.at(static_cast<std::size_t>(plan->launches.at(i).kernel)).body);
+    followed.suggest(fit);
     (void)joined_body(bodies, fit);
   }
 }

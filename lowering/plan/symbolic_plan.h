@@ -101,8 +101,8 @@ class SymbolicPlan {
   std::vector<ExtentFit::Follower> followers_;
 };
 
-/// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common.
-/// REQUIRES samples with the same launches.
+/// Tells `fit`, which is of the samples' sizes, what type rules say of the extents of kernels that the samples have in common,
+/// and what their imports decided. REQUIRES samples with the same launches and equal decisions_text.
 void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit);
 
 /// What two plans of one model do not have in common, kernels and numbers aside, as the end of "the model has other ..."; empty

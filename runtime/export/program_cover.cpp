@@ -160,12 +160,13 @@ class BoxCover {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const Sizes& sizes = grid_.points()[i];
       cases.push_back({&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(sizes).room});
-      points.push_back({sizes, plans_[i]});
+      points.push_back({sizes, plans_[i], samples_.at(sizes).facts});
     }
     ExtentFit fit(fit_symbols(samples_.sizes()), grid_.points(),
                   grid_.is_whole() ? 0 : ExtentFit::usual_confirming);
+    const std::vector<const SizeFacts*> facts = equal_facts();
     suggest_extents(points, fit);
-    check_decisions(fit);
+    check_decisions(facts, fit);
     WeightPlaces places = place_.of(*built);
     add_tables(*built, fit, places);
     ExportedProgram program = export_program(fit, cases, grid_.greatest(), symbols_of(*built), places);
@@ -202,20 +203,26 @@ class BoxCover {
     return Extent(place_.add(all.bytes)) + all.place;
   }
 
-  /// Throws UnsupportedError where an import at some size of the box would decide otherwise than those at the points did.
-  void check_decisions(ExtentFit& fit) {
+  [[noreturn]] static void refuse_decisions() {
+    throw UnsupportedError("pads, bounds of slices or the like follow another rule at other sizes");
+  }
+  /// Of the imports at the points. Throws UnsupportedError where these decided otherwise.
+  [[nodiscard]] std::vector<const SizeFacts*> equal_facts() const {
     std::vector<const SizeFacts*> facts;
     facts.reserve(grid_.points().size());
     for (const Sizes& sizes : grid_.points()) facts.push_back(&samples_.at(sizes).facts);
     const std::string text = decisions_text(*facts[0]);
     const auto is_alike = [&](const SizeFacts* each) { return decisions_text(*each) == text; };
-    const std::optional<SizeDecisions> decisions =
-        std::ranges::all_of(facts, is_alike) ? SizeDecisions::of(facts, fit) : std::nullopt;
+    if (!std::ranges::all_of(facts, is_alike)) refuse_decisions();
+    return facts;
+  }
+  /// Throws UnsupportedError where an import at some size of the box would decide otherwise than those at the points did.
+  void check_decisions(const std::vector<const SizeFacts*>& facts, ExtentFit& fit) const {
+    const std::optional<SizeDecisions> decisions = SizeDecisions::of(facts, fit);
     const auto holds_in_box = [&](const std::vector<std::string>& symbols, const auto& holds) {
       return !find_sizes(samples_.sizes(), box_, symbols, std::not_fn(holds));
     };
-    if (!decisions || !decisions->all_of(holds_in_box))
-      throw UnsupportedError("pads, bounds of slices or the like follow another rule at other sizes");
+    if (!decisions || !decisions->all_of(holds_in_box)) refuse_decisions();
   }
 
   [[nodiscard]] bool is_covered(const SymbolValues& sizes) const {

@@ -2,6 +2,7 @@
 
 #include "base/rounding.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
 
@@ -123,9 +124,9 @@ double Contraction::cost(const ContractionNumbers& point) const {
 /// Do vectors have all lanes, though lines of pixels may be shorter? Windows that may leave a line are masked at its end.
 bool Contraction::is_masked() const {
   if (facts.anchor->op != Op::conv || facts.loops.empty()) return false;
-  const std::vector<std::int64_t>& pads = facts.anchor->attributes.integers("pads");
-  const bool may_leave = pads[pads.size() / 2 - 1] != 0 || pads.back() != 0;
-  return may_leave && facts.loops.front().is_open && facts.loops.front().least < facts.lanes;
+  const std::size_t last = facts.anchor->attributes.integers("strides").size() - 1;
+  return has_pads(kernel, *facts.anchor, last) && facts.loops.front().is_open &&
+         facts.loops.front().least < facts.lanes;
 }
 
 /// Lanes that vectors could have, over those that work on elements.

@@ -3,6 +3,7 @@
 
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/problems.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/spaces/fold_schedule.h"
 #include "schedules/spaces/spaces.h"
 
@@ -251,10 +252,8 @@ void fold_line(ScheduleWriter& writer, const KernelFacts& facts, const Place& pl
 }
 
 /// Are positions along the innermost dim clamped to the input? Then those of a vector may lie behind the last result.
-bool clamps_columns(const Node& anchor) {
-  if (!is_pool(anchor)) return false;
-  const std::vector<std::int64_t>& pads = anchor.attributes.integers("pads");
-  return pads.back() != 0 || pads[pads.size() / 2 - 1] != 0;
+bool clamps_columns(const Kernel& kernel, const Node& anchor) {
+  return is_pool(anchor) && has_pads(kernel, anchor, anchor.attributes.integers("kernel").size() - 1);
 }
 
 /// Whether a pooling's fold that is stored by itself is computed in vectors along its innermost dim.
@@ -274,8 +273,8 @@ void fold_dense_columns(ScheduleWriter& writer, const Kernel& kernel, const Kern
   for (int r = 0; r < rank; ++r) folds += fmt::format("r{}, ", r);
   std::int64_t lanes = facts.lanes;
   while (lanes / 2 >= extents[0]) lanes /= 2;
-  const char* tail =
-      by_lines || clamps_columns(*facts.anchor) ? "TailStrategy::RoundUp" : "TailStrategy::GuardWithIf";
+  const char* tail = by_lines || clamps_columns(kernel, *facts.anchor) ? "TailStrategy::RoundUp"
+                                                                       : "TailStrategy::GuardWithIf";
   writer.add("{}.compute_root().vectorize(d0, {}, {});", stage, lanes, tail);
   writer.add("{}.update(0).split(d0, d0, v, {}, {}).reorder(v, {}d0).vectorize(v);", stage, lanes, tail,
              folds);
