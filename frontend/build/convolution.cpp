@@ -404,11 +404,12 @@ bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
 
 bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                        std::int64_t groups) {
-  constexpr std::int64_t most_columns = 12, least_outputs = 8;
+  constexpr std::int64_t most_columns = 12, least_outputs = 8, least_of_group = 4;
   if (x.rank() != 4 || x.dtype() != DType::f32) return false;
   const Dims kernel(filter_dims.begin() + 2, filter_dims.end());
   if (groups == 1 && has_patches(grad, x, kernel, window)) return true;
-  return (groups == 1 || is_depthwise(grad, x, groups)) && kernel[0] * kernel[1] > 1 &&
+  const bool are_wide = std::min(x.dim(1), grad.dim(1)) >= least_of_group * groups;
+  return (groups == 1 || are_wide || is_depthwise(grad, x, groups)) && kernel[0] * kernel[1] > 1 &&
          kernel[1] <= most_columns && grad.dim(1) >= least_outputs;
 }
 

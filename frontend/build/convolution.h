@@ -35,8 +35,8 @@ struct EvenWindow {
 [[nodiscard]] Sym whole_filter_gradient(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                                         std::int64_t groups);
 
-/// May it be one for spaces of a CPU, or a matmul: of f32, of one group or depthwise, and of windows that registers hold or that
-/// lie side by side?
+/// May it be one for spaces of a CPU, or a matmul: of f32, of groups of one channel or of a few, and of windows that registers
+/// hold or that lie side by side?
 [[nodiscard]] bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,
                                      std::int64_t groups);
 /// The same gradient by that operation.

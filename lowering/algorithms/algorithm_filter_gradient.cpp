@@ -7,7 +7,8 @@
 //   v0_in(d0, d1, d2, d3, d4)             the input with its zero border, as in conv_blocked
 //   v0_image(d0, d1, d2, d3, d4, d5, d6)  the sum of image d6 over r0 (x) and r1 (y), for output channel d0 of block d5, input
 //                                         channel d1 of block d4, and window x and y, d2 and d3
-//                                         (depthwise: d1 and d4 are 0, and the input's channel is the output's)
+//                                         (depthwise: d1 and d4 are 0, and the input's channel is the output's; with groups
+//                                         d4 is a step of channels, d1 in it, of those that the groups of block d5 have)
 //   v0_part(d0, ..., d5, d6)              the same sum of part d6. Its update folds over r0 (of `images`) and r1
 //   v0_sum(d0, ..., d5)                   the same of all parts
 
@@ -24,6 +25,18 @@ std::vector<Var> sum_vars(std::size_t count) {
   return vars;
 }
 
+/// What the output channels of block d5 meet, at pixel (x, y) of image d6.
+Expr met_pixel(const FilterGradientProblem& problem, const Func& source, const Expr& x, const Expr& y) {
+  const ConvProblem& p = problem.image;
+  const std::vector<Var> d = sum_vars(7);
+  if (p.depthwise) return source(d[0], x, y, d[5], d[6]);
+  if (p.groups == 1) return source(d[1], x, y, d[4], d[6]);
+  const int step = problem.channels_in_block(), ratio = p.source_block / step;
+  const Expr last = to_int(p.channels / step - 1);  // some blocks have fewer groups than others
+  const Expr at = Halide::min(group_steps(p.grouped(), d[5]).first + d[4], last);
+  return source(at % ratio * step + d[1], x, y, at / ratio, d[6]);
+}
+
 Func define_image(AlgorithmBuilder& builder, const FilterGradientProblem& problem) {
   const ConvProblem& p = problem.image;
   const Func source = define_source(builder, p, border_of(p));
@@ -36,7 +49,7 @@ Func define_image(AlgorithmBuilder& builder, const FilterGradientProblem& proble
   const Expr gradient = builder.read(problem.gradient, {Expr(d[6]), channel, Expr(r[1]), Expr(r[0])});
   Func image = builder.stage(builder.name(p.anchor) + "_image");
   image(d) = 0.0F;
-  image(d) += gradient * (p.depthwise ? source(d[0], x, y, d[5], d[6]) : source(d[1], x, y, d[4], d[6]));
+  image(d) += gradient * met_pixel(problem, source, x, y);
   return image;
 }
 
@@ -75,8 +88,14 @@ Algorithm build_filter_gradient_blocked(const Kernel& kernel, const Form& form) 
     const int block = p.block, source_block = reading.problem.channels_in_block();
     const int width = to_int(p.kernel_x);
     const Expr &tap = at[1].full, &output = at[2].full, &channel = at[3].full;
-    return sum(output % block, channel % source_block, tap % width, tap / width, channel / source_block,
-               output / block);
+    Expr step = channel / source_block;
+    if (p.groups > 1) {
+      const GroupedChannels groups = p.grouped();
+      step += output / to_int(groups.outputs) * to_int(groups.inputs / source_block) -
+              group_steps(groups, output / block).first;
+      step = Halide::clamp(step, 0, to_int(reading.problem.blocks() - 1));
+    }
+    return sum(output % block, channel % source_block, tap % width, tap / width, step, output / block);
   });
   builder.define_rest();
   return builder.finish();

@@ -238,10 +238,9 @@ Reading<FilterGradientProblem> read_filter_gradient(const Kernel& kernel) {
   if (!image.x_is_blocked && (groups > 1 || image.channels >= image.block))
     return {{}, "its input is not channel-blocked"};
   image.source_block = image.x_is_blocked ? x.layout.channel_block : static_cast<int>(image.channels);
-  image.depthwise = groups > 1;
-  if (groups > 1 &&
-      (groups != image.channels || groups != image.out_channels || image.source_block != image.block))
-    return {{}, "it has groups, and is not depthwise in blocks"};
+  image.depthwise = groups > 1 && groups == image.channels && groups == image.out_channels;
+  image.groups = image.depthwise ? 1 : groups;
+  if (groups > 1 && image.source_block != image.block) return {{}, "its images have different blocks"};
   return reading;
 }
 

@@ -153,15 +153,21 @@ struct ConvProblem {
 /// 3, strides, dilations, and inputs with less than a block of channels.
 [[nodiscard]] Reading<ConvProblem> read_winograd(const Kernel& kernel);
 
-/// The gradient of a 2-D convolution of one group, or depthwise, by its filter. `image` is that convolution, its result the gradient,
-/// of f32 in blocks; `anchor` is the filter's.
+/// The gradient of a 2-D convolution by its filter. `image` is that convolution, its result the gradient, of f32 in blocks; `anchor`
+/// is the filter's. With groups, each block of the gradient's channels meets the input's channels of all its groups, in steps.
 struct FilterGradientProblem {
   ConvProblem image;
   ValueId gradient = no_value;
 
-  /// Input channels that each of the gradient's meets, and blocks of them.
-  [[nodiscard]] int channels_in_block() const { return image.depthwise ? 1 : image.source_block; }
-  [[nodiscard]] std::int64_t blocks() const { return image.depthwise ? 1 : image.source_blocks(); }
+  /// Input channels that each of the gradient's meets at a time, and how often.
+  [[nodiscard]] int channels_in_block() const {
+    if (image.depthwise) return 1;
+    return image.groups == 1 ? image.source_block : static_cast<int>(image.grouped().step());
+  }
+  [[nodiscard]] std::int64_t blocks() const {
+    if (image.depthwise) return 1;
+    return image.groups == 1 ? image.source_blocks() : image.grouped().most_steps();
+  }
 };
 [[nodiscard]] Reading<FilterGradientProblem> read_filter_gradient(const Kernel& kernel);
 

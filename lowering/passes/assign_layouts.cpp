@@ -165,10 +165,9 @@ std::optional<Wanted> filter_gradient_rule(const Operands& operands) {
                     operands.blocks.fit(operands.type(1));
   if (!fits) return std::nullopt;
   if (operands.blocks.hold_all) return Wanted(2, true);
+  if (operands.type(1).dtype != DType::f32) return std::nullopt;
   const std::int64_t groups = operands.node.attributes.integer("groups"),
                      channels = operands.type(1).dims()[1];
-  const bool is_depthwise = groups == channels && operands.type(0).dims()[1] == channels;
-  if ((groups != 1 && !is_depthwise) || operands.type(1).dtype != DType::f32) return std::nullopt;
   // As for a convolution, whose image few channels leave dense.
   return Wanted{true, groups > 1 || operands.blocked[1] || channels >= operands.blocks.size};
 }

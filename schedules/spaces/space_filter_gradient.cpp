@@ -79,6 +79,7 @@ FilterGradientNumbers first_point(const FilterGradientProblem& problem, const Ma
   FilterGradientNumbers point = fastest_tile(problem, machine);
   point.images = std::clamp<std::int64_t>(pixels_at_once / (p.out_height * p.out_width), 1,
                                           std::min(p.batch, most_images));
+  point.apart = p.groups > 1 ? 1 : 0;  // each block of the gradient meets other channels
   if (machine.threads == 1) return point;
   const std::int64_t part_bytes =
       4 * p.kernel_y * p.kernel_x * p.out_blocks() * p.block * problem.blocks() * problem.channels_in_block();
@@ -86,7 +87,7 @@ FilterGradientNumbers first_point(const FilterGradientProblem& problem, const Ma
   const std::int64_t blocks = p.depthwise ? p.out_blocks() / point.blocks : problem.blocks();
   const std::int64_t wanted = ceil_div(std::int64_t{2} * machine.threads, blocks);
   point.parts = std::max<std::int64_t>(1, std::min(wanted, most_parts));
-  point.apart = p.depthwise || point.parts * blocks < machine.threads ? 1 : 0;
+  point.apart = p.depthwise || p.groups > 1 || point.parts * blocks < machine.threads ? 1 : 0;
   return point;
 }
 
@@ -94,7 +95,7 @@ std::vector<Range<FilterGradientNumbers>> FilterGradient::ranges() const {
   const auto range = ranges_from(heuristic);
   std::vector<std::int64_t> apart = {0}, blocks = {2, 1, 3};
   std::erase_if(blocks, [&](std::int64_t count) { return problem.image.out_blocks() % count != 0; });
-  if (machine.threads > 1) apart.push_back(1);
+  if (machine.threads > 1 || problem.image.groups > 1) apart.push_back(1);
   return {range("channels", &FilterGradientNumbers::channels, divisors(problem.channels_in_block())),
           range("blocks", &FilterGradientNumbers::blocks, blocks),
           range("images", &FilterGradientNumbers::images, up_to(problem.image.batch, {1, 2, 4, 8})),

@@ -99,6 +99,30 @@ std::vector<OpenCase> open_cases() {
        "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
        "",
        {{{"s0", 2}, {"s1", 4}, {"s2", 6}}, {{"s0", 9}, {"s1", 12}, {"s2", 40}}}},
+      {"filter_gradient_of_groups",
+       "graph kernel(%in0: f32[s0,40,s1,s2]@c16, %in1: f32[s0,40,s1,s2]@c16) where {s0: 2..@3, s1: 4..@12, "
+       "s2: 6..@15} {\n"
+       "  %v0: f32[1,9,40,8] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=5, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}, {"s2", 6}}, {{"s0", 9}, {"s1", 12}, {"s2", 40}}}},
+      {"filter_gradient_of_groups_across_blocks",
+       "graph kernel(%in0: f32[s0,60,s1,s1]@c16, %in1: f32[s0,36,s1,s1]@c16) where {s0: 2..@3, s1: 4..@12} "
+       "{\n"
+       "  %v0: f32[1,9,60,12] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=3, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}}, {{"s0", 5}, {"s1", 13}}}},
+      {"filter_gradient_of_wide_groups",
+       "graph kernel(%in0: f32[s0,64,s1,s1]@c16, %in1: f32[s0,96,s1,s1]@c16) where {s0: 2..@3, s1: 4..@12} "
+       "{\n"
+       "  %v0: f32[1,9,64,48] = filter_gradient(%in0, %in1) {dilations=[1,1], groups=2, joined=0, "
+       "kernel=[3,3], "
+       "pads=[1,1,1,1], parts=1, strides=[1,1]}\n  return %v0\n}\n",
+       "",
+       {{{"s0", 2}, {"s1", 4}}, {{"s0", 5}, {"s1", 13}}}},
       {"layer_norm",
        "graph kernel(%in0: f32[s0,s1,72], %in1: f32[72], %in2: f32[72]) where {s0: 2..15@3, s1: 16..@40} {\n"
        "  %v0: f32[s0,s1,72] = layer_norm(%in0, %in1, %in2) {axis=2, epsilon=1e-05}\n  return %v0\n}\n",
