@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_weighed_scripts.py and the files it imports, through torch.compile, beside
+"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_further_scripts.py and the files it imports, through torch.compile, beside
 eager, float64 and Inductor's default.
 
 usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
@@ -130,7 +130,7 @@ def one_pass(name, build, make, trains, turns, backends):
 def one_script(name, turns, backends):
     import torch
     from sylvite import torch_backend
-    from torch_weighed_scripts import SCRIPTS
+    from torch_further_scripts import SCRIPTS
     from torch_training_scripts import Run
 
     def made(backend, exact=False):
@@ -209,7 +209,7 @@ def main():
         child(options.child, options.turns, options.threads, options.backends.split(","))
         return
     from torch_kind_programs import PROGRAMS
-    from torch_weighed_scripts import SCRIPTS
+    from torch_further_scripts import SCRIPTS
     ratios = {"inference": [], "training": [], "script": []}
     for name in options.only.split(",") if options.only else [*PROGRAMS, *SCRIPTS]:
         with tempfile.TemporaryDirectory() as cache:
