@@ -16,7 +16,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from .torch_random import replace_draws
 from .torch_rewrites import take_branches
-from .torch_views import view_chain
+from .torch_views import root_of, view_chain
 
 aten = torch.ops.aten
 Tensor = torch.Tensor
@@ -227,12 +227,22 @@ def drop_detaches(module: torch.fx.GraphModule) -> None:
             module.graph.erase_node(node)
 
 
+def keep_compared(module: torch.fx.GraphModule) -> None:
+    """What is compared with its own extreme, as the gradients of amax do, is saved as that saw it: made again, sums may round otherwise,
+    so that no element is the extreme, and the gradient is shared among none."""
+    for node in module.graph.find_nodes(op="call_function", target=aten.eq.Tensor):
+        for side in map(root_of, node.all_input_nodes):
+            if side.op == "call_function" and side.meta["val"].is_floating_point():
+                side.meta["recompute"] = CheckpointPolicy.MUST_SAVE
+
+
 def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
     """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
     take_branches(module)
     replace_draws(module)
     drop_detaches(module)
     keep_old_values(module)
+    keep_compared(module)
     with functorch_config.patch(recompute_views=True):
         forward, backward = min_cut_rematerialization_partition(module, *arguments, **keywords)
     drop_old_values(forward)
