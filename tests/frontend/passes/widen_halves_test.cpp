@@ -91,7 +91,6 @@ TEST(WidenHalves, RoundsEachStepAheadOfIntegers) {
   EXPECT_EQ(interpret(wide, {n})[0].to_int64s(), interpret(graph, {n})[0].to_int64s());
 }
 
-}  // namespace
 /// Products of halves by a number of f32: nothing but the result is a half.
 TEST(WidenHalves, DropsRoundingsThatNobodyAsksFor) {
   const Graph graph = parse_graph(R"(graph g(%x: f16[50]) {
@@ -115,4 +114,5 @@ TEST(WidenHalves, DropsRoundingsThatNobodyAsksFor) {
   EXPECT_FALSE(same_bytes(interpret(graph, {x})[0], expected));
 }
 
+}  // namespace
 }  // namespace sylvite::widen_halves_test
