@@ -37,31 +37,50 @@ void mean(ImportContext& c) {
   c.output(fold_inputs<Op::add>(c) / static_cast<double>(c.input_count()));
 }
 
-/// What integers of sizes are divided by leaves remainders, which plans at other sizes have otherwise.
-void note_quotients(ImportContext& c, bool of_remainders) {
+/// Whole numbers, as sizes are, that two operands have pair by pair; none where they are other values.
+std::vector<Dims> whole_numbers(Sym x, Sym y) {
   constexpr std::int64_t few = 8;
+  constexpr double most = 1 << 30;
+  std::vector<Dims> pairs;
+  if (!x.is_constant() || !y.is_constant()) return {};
+  const Tensor &left = x.constant(), &right = y.constant();
+  if (std::min(left.size(), right.size()) == 0 || std::max(left.size(), right.size()) > few) return {};
+  for (std::int64_t i = 0; i < std::max(left.size(), right.size()); ++i) {
+    Dims& pair = pairs.emplace_back();
+    for (const Tensor* side : {&left, &right}) {
+      const double value = side->as_double(i % side->size());
+      if (std::floor(value) != value || std::abs(value) > most) return {};
+      pair.push_back(static_cast<std::int64_t>(value));
+    }
+  }
+  return pairs;
+}
+
+/// What numbers of sizes are divided by leaves remainders, which plans at other sizes have otherwise. Exporters divide sizes as
+/// floats, too, and round later, up or down.
+void note_quotients(ImportContext& c, bool of_remainders) {
   const Sym x = c.input(0), y = c.input(1);
-  const auto may_be_sizes = [](Sym value) {
-    return value.is_constant() && value.constant().size() <= few &&
-           (value.dtype() == DType::i64 || value.dtype() == DType::i32);
-  };
-  if (!may_be_sizes(x) || !may_be_sizes(y)) return;
-  const std::vector<std::int64_t> numbers = x.constant().to_int64s(), divisors = y.constant().to_int64s();
-  const auto decide = [of_remainders](const Dims& all) {
+  const bool is_integer = x.dtype() == DType::i64 || x.dtype() == DType::i32;
+  if (!is_integer && (of_remainders || x.dtype() != DType::f32)) return;
+  const auto decide = [of_remainders, is_integer](const Dims& all) {
     const std::int64_t divisor = all.at(1);
     if (divisor <= 0) return Dims{0};
-    const std::int64_t rest = all[0] % divisor;
-    return Dims{!of_remainders ? all[0] / divisor : rest < 0 ? rest + divisor : rest};
+    const std::int64_t rest = (all[0] % divisor + divisor) % divisor, below = (all[0] - rest) / divisor;
+    if (of_remainders) return Dims{rest};
+    if (is_integer) return Dims{all[0] / divisor};
+    return Dims{below, below + (rest > 0 ? 1 : 0)};
   };
-  const DecisionAsExtents follow = [of_remainders](const std::vector<Extent>& all) -> std::vector<Extent> {
+  const DecisionAsExtents follow = [of_remainders,
+                                    is_integer](const std::vector<Extent>& all) -> std::vector<Extent> {
     if (!all.at(1).is_known() || all[1].known() <= 0) return {};
-    return {of_remainders ? mod(all[0], all[1].known()) : floor_div(all[0], all[1].known())};
+    const std::int64_t divisor = all[1].known();
+    if (of_remainders) return {mod(all[0], divisor)};
+    if (is_integer) return {floor_div(all[0], divisor)};
+    const Extent above = ceil_div(all[0], divisor);
+    return {floor_div(all[0], divisor), above, above * divisor - all[0]};
   };
-  const std::size_t count =
-      numbers.empty() || divisors.empty() ? 0 : std::max(numbers.size(), divisors.size());
-  for (std::size_t i = 0; i < count; ++i)
-    (void)decide_by_sizes(of_remainders ? "remainder" : "quotient",
-                          {numbers[i % numbers.size()], divisors.at(i % divisors.size())}, decide, follow);
+  const std::string rule = of_remainders ? "remainder" : is_integer ? "quotient" : "rounded quotients";
+  for (const Dims& pair : whole_numbers(x, y)) (void)decide_by_sizes(rule, pair, decide, follow);
 }
 
 void divide(ImportContext& c) {

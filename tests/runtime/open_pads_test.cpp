@@ -165,5 +165,39 @@ TEST(PlansWithPads, FollowFromRemaindersThatTheModelComputes) {
   expect_told_plans(model.SerializeAsString(), "samples=200..4000", learned, asked);
 }
 
+/// As PyTorch's exporter writes "same": sizes are divided as floats and rounded up.
+TEST(PlansWithPads, FollowFromSizesThatAreRoundedUp) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 3, 1, 1});
+  for (const auto& [axis, name] : {std::pair(2, "height"), {3, "width"}})
+    name_axis(*graph.mutable_input(0), axis, name);
+  for (const auto& [name, value] : {std::pair("zero", 0), {"one", 1}, {"two", 2}})
+    add_integers(graph, name, {value});
+  add_integers(graph, "zeros", {0, 0});
+  add_floats(graph, "half_of", {1}, {2});
+  onnx::NodeProto& shape = add_node(graph, "Shape", {"x"}, {"sides"});
+  set_integer(shape, "start", 2);
+  set_integer(add_node(graph, "Cast", {"sides"}, {"real"}), "to", onnx::TensorProto::FLOAT);
+  add_node(graph, "Div", {"real", "half_of"}, {"quotient"});
+  add_node(graph, "Ceil", {"quotient"}, {"rounded"});
+  set_integer(add_node(graph, "Cast", {"rounded"}, {"outputs"}), "to", onnx::TensorProto::INT64);
+  add_node(graph, "Mul", {"outputs", "two"}, {"doubled"});
+  add_node(graph, "Add", {"doubled", "one"}, {"reach"});
+  add_node(graph, "Sub", {"reach", "sides"}, {"missing"});
+  add_node(graph, "Max", {"missing", "zero"}, {"total"});
+  add_node(graph, "Div", {"total", "two"}, {"before"});
+  add_node(graph, "Sub", {"total", "before"}, {"after"});
+  set_integer(add_node(graph, "Concat", {"zeros", "before", "zeros", "after"}, {"pads"}), "axis", 0);
+  add_node(graph, "Pad", {"x", "pads"}, {"padded"});
+  add_floats(graph, "w", {16, 3, 3, 3}, std::vector<float>(16 * 27, 0.25F));
+  set_integers(add_node(graph, "Conv", {"padded", "w"}, {"y"}), "strides", {2, 2});
+  add_output(graph, "y");
+  std::vector<Sizes> learned, asked;
+  for (std::int64_t i = 0; i < 12; ++i) learned.push_back({65 + i * 37 % 101, 64 + i * 53 % 97});
+  for (std::int64_t i = 0; i < 16; ++i) asked.push_back({70 + i * 5, 150 - i * 5});
+  expect_told_plans(model.SerializeAsString(), "height=32..256,width=32..256", learned, asked);
+}
+
 }  // namespace
 }  // namespace sylvite::open_pads_test
