@@ -129,9 +129,10 @@ bool expands(const Fourier& fourier) {
 struct RealMatrix {
   const Fourier& fourier;
   std::int64_t length, parts, outputs, made;
-  bool
-      is_together;  ///< the parts of a number lie side by side; else all first parts are ahead of the second ones
-  bool is_left;  ///< [made * outputs, parts * length]; else that transposed
+  /// The parts of a number lie side by side; else all first parts are ahead of the second ones.
+  bool is_together;
+  /// [made * outputs, parts * length]; else that transposed.
+  bool is_left;
 
   [[nodiscard]] Sym made_by(GraphBuilder& b, DType dtype) const {
     const std::int64_t rows = made * outputs, columns = parts * length;
