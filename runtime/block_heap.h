@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/fork.h"
+#include "base/rounding.h"
 
 namespace sylvite {
 
@@ -28,8 +29,7 @@ class BlockHeap {
 
   /// 64-byte aligned, contents unspecified. What Memory throws when there is none.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes) {
-    const Range block =
-        state_->take(std::max<std::size_t>((bytes + alignment - 1) / alignment, 1) * alignment);
+    const Range block = state_->take(round_up(std::max<std::size_t>(bytes, 1), alignment));
     return {block.begin, [state = state_, block](void*) { state->give(block); }};
   }
 
@@ -136,7 +136,7 @@ class BlockHeap {
     void add_piece(std::size_t size) {
       release();
       const std::size_t bytes = std::max(size, std::min(held / 2, most_growth));
-      pieces.push_back(std::make_unique<Piece>((bytes + page - 1) / page * page));
+      pieces.push_back(std::make_unique<Piece>(round_up(bytes, page)));
       held += pieces.back()->range.size;
       add(pieces.back()->range);
     }
