@@ -166,12 +166,24 @@ class Raiser {
   IdMap<Dims> dims_;  ///< of these: the dims that it then has
 };
 
-}  // namespace
-
-Graph raise_reshapes(const Graph& graph) {
+Graph raise_once(const Graph& graph) {
   const Raiser raiser(graph);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return raiser.raise(rewriter, node); });
+}
+
+}  // namespace
+
+Graph raise_reshapes(const Graph& graph) {
+  constexpr int most_rounds =
+      4;  // an operand of raised work may be work that is read through its reshape alone now
+  Graph raised = raise_once(graph);
+  for (int i = 1; i < most_rounds; ++i) {
+    Graph again = raise_once(raised);
+    if (same_structure(raised, again)) break;
+    raised = std::move(again);
+  }
+  return raised;
 }
 
 }  // namespace sylvite

@@ -21,6 +21,19 @@ TEST(RaiseReshapes, WorkJoinsTheProductThatReadsIt) {
   expect_lowers_faithfully(graph);
 }
 
+/// The gradient of a loss: logits in batches, work by rows, a result in batches.
+TEST(RaiseReshapes, OperandsOfWhatIsRaisedAreRaisedBack) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 3, 4})), rows = graph.add_input("rows", f32({6, 1}));
+  const ValueId work = reshape(graph, graph.add(Op::tanh, {x}), {6, 4});
+  graph.outputs = {graph.add(Op::exp, {reshape(graph, graph.add(Op::sub, {work, rows}), {2, 3, 4})})};
+  const Graph raised = raise_reshapes(graph);
+  for (const Node& node : raised.nodes())
+    if (node.op == Op::sub) EXPECT_EQ(raised.type(node.outputs[0]).dims(), (Dims{2, 3, 4}));
+  EXPECT_EQ(lower(graph).launches.size(), 1U);
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, LeavesWhatOthersReadAsItIs) {
   const auto with = [](ValueId (*other)(Graph&, ValueId)) {
     Graph graph;
