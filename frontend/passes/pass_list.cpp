@@ -58,6 +58,8 @@ constexpr Pass<Options> table[] = {
      has<Op::softmax, Op::attention, Op::attention_sums, Op::attention_gradient>},
     {"split_sums", always, plain<split_sums>, "sums over a short axis of stacked values become sums of these",
      has<Op::reduce_sum>},
+    {"pick_sums", always, plain<pick_sums>,
+     "sums along an axis that has one element which is not zero are that element", has<Op::reduce_sum>},
     {"join_columns", always, plain<join_columns>,
      "folds of a few columns each, side by side, become one fold of columns that one gather takes",
      has<Op::concat>},

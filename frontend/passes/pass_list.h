@@ -33,6 +33,7 @@ namespace sylvite {
 [[nodiscard]] Graph fuse_rms_norm(const Graph& graph);
 [[nodiscard]] Graph fuse_attention(const Graph& graph);
 [[nodiscard]] Graph split_sums(const Graph& graph);
+[[nodiscard]] Graph pick_sums(const Graph& graph);
 [[nodiscard]] Graph join_columns(const Graph& graph);
 [[nodiscard]] Graph join_padded(const Graph& graph);
 [[nodiscard]] Graph move_stacks(const Graph& graph);
