@@ -106,6 +106,10 @@ cuda::SymbolicAddress symbolic(const Location& place) {
   throw InternalError("corrupt kind of place {}", static_cast<int>(place.kind));
 }
 
+bool has_own_memory(const Bindings& bindings, std::size_t output) {
+  return bindings.outputs[output] == Location{BufferKind::output, static_cast<std::int64_t>(output)};
+}
+
 const Tensor& weight_of(const Bindings& bindings, PackedWeights::Slot slot) {
   const auto own = bindings.own_weights.find(slot);
   return own != bindings.own_weights.end() ? own->second : bindings.weights->at(slot);
@@ -130,6 +134,10 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
     bindings.launches.push_back(bind_launch(plan, launch, signature, *bindings.weights));
   }
   for (const Port& output : plan.outputs) bindings.outputs.push_back(unpacked_place(plan, output.buffer));
+  const std::vector<LiveRange> ranges = live_ranges(plan);
+  for (std::size_t i = 0; i < plan.buffers.size(); ++i)
+    if (const Buffer& each = plan.buffers[i]; each.kind == BufferKind::arena && each.alias_of < 0)
+      bindings.values.push_back({each.offset, each.type.byte_size(), ranges[i]});
   return bindings;
 }
 

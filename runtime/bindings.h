@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "lowering/plan/memory_plan.h"
 #include "lowering/plan/plan.h"
 #include "runtime/cuda/noted_launch.h"
 #include "runtime/packed_weights.h"
@@ -44,6 +45,13 @@ struct BoundLaunch {
   bool is_empty = false;            ///< every output has no elements: nothing to do
 };
 
+/// What lies in the arena while the launches of its range run. Others may lie there at other times.
+struct ArenaValue {
+  std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  LiveRange range;
+};
+
 struct Bindings {
   std::vector<BoundLaunch> launches;  ///< in plan order
   /// Per graph output. {output, its own number} where a launch writes it; anything else is copied from there
@@ -56,7 +64,11 @@ struct Bindings {
   std::vector<TensorType> inputs;   ///< per input of the plan
   std::vector<TensorType> results;  ///< likewise, of outputs
   std::int64_t arena_bytes = 0;
+  std::vector<ArenaValue> values = {};  ///< in the arena, each whole
 };
+
+/// A launch writes the result where it is wanted, so that nothing is copied.
+[[nodiscard]] bool has_own_memory(const Bindings& bindings, std::size_t output);
 
 /// Packed, and of these sizes.
 [[nodiscard]] const Tensor& weight_of(const Bindings& bindings, PackedWeights::Slot slot);

@@ -12,7 +12,6 @@
 #include "base/error.h"
 #include "frontend/values/copy_of.h"
 #include "lowering/plan/plan_loops.h"
-#include "runtime/cuda/device_program.h"
 #include "runtime/cuda/recorder.h"
 #include "runtime/given_inputs.h"
 #include "runtime/host_room.h"
@@ -45,14 +44,14 @@ struct Program::Rep {
         inputs(plan.inputs, bindings.inputs),
         host(static_cast<std::size_t>(options.on_device ? 0 : bindings.arena_bytes)),
         states(find_states(relatives)),
-        room(find_room(relatives)) {
+        room(relatives.take_turns && !relatives.programs.empty() ? relatives.programs.front()->rep_->room
+                                                                 : std::make_shared<DeviceRoom>()) {
     for (const Program* program : relatives.programs)
       if (program->rep_->device) device_donors.push_back(program->rep_->device->weights());
     add_calls();
   }
 
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
-  [[nodiscard]] static std::shared_ptr<DeviceRoom> find_room(const Relatives& relatives);
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
   void add_calls();
   void add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves);
@@ -61,6 +60,7 @@ struct Program::Rep {
   void note_all();
   void upload_weights();
   void prepare_device();
+  [[nodiscard]] DeviceProgram& ready_device();
   void bind_run(const std::vector<Tensor>& inputs, const std::vector<Overwrite>& over);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
@@ -69,7 +69,6 @@ struct Program::Rep {
   void run_launches();
   [[nodiscard]] const Plan& own_plan();
   void run_profiled(std::vector<LaunchTime>& profile);
-  [[nodiscard]] bool has_own_memory(std::size_t output) const;
   [[nodiscard]] Tensor result(std::size_t number) const;
   [[nodiscard]] std::vector<Tensor> take_results();
   [[nodiscard]] std::int64_t kept_bytes(std::set<const void*>& counted) const;
@@ -83,7 +82,7 @@ struct Program::Rep {
   GivenInputs inputs;
   HostRoom host;
   std::shared_ptr<StateMemory> states;                     ///< also of relatives that take turns
-  std::shared_ptr<DeviceRoom> room;                        ///< likewise
+  std::shared_ptr<DeviceRoom> room;                        ///< likewise: all of these have the same
   std::function<std::shared_ptr<const Plan>()> make_plan;  ///< none: it is that of the code
   std::shared_ptr<const Plan> made_plan;
   cuda::LaunchRecorder recorder;
@@ -109,12 +108,6 @@ std::shared_ptr<StateMemory> Program::Rep::find_states(const Relatives& relative
     return program->rep_->states;
   }
   return std::make_shared<StateMemory>(static_cast<std::size_t>(plan.state_bytes), options.on_device);
-}
-
-/// That of any relative that takes turns, as all have the same; a new one where nothing is shared.
-std::shared_ptr<DeviceRoom> Program::Rep::find_room(const Relatives& relatives) {
-  if (!relatives.take_turns || relatives.programs.empty()) return std::make_shared<DeviceRoom>();
-  return relatives.programs.front()->rep_->room;
 }
 
 std::size_t Program::Rep::state_offset(std::size_t number) const {
@@ -197,6 +190,13 @@ void Program::Rep::prepare_device() {
   }
 }
 
+DeviceProgram& Program::Rep::ready_device() {
+  if (!options.on_device)
+    throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
+  prepare_device();
+  return *device;
+}
+
 /// An argument lies at `place`: on a device in the words of noted launches.
 void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   if (options.on_device) {
@@ -223,17 +223,13 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   }
 }
 
-bool Program::Rep::has_own_memory(std::size_t output) const {
-  return bindings.outputs[output] == Location{BufferKind::output, static_cast<std::int64_t>(output)};
-}
-
 void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<Overwrite>& over) {
   inputs.take(given);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs.at(i).data());
   auto next = over.begin();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
-    if (!has_own_memory(i)) continue;
+    if (!has_own_memory(bindings, i)) continue;
     const TensorType& type = bindings.results[i];
     const void* data =
         next != over.end() && next->output == i ? aligned(given[(next++)->input].data()) : nullptr;
@@ -315,9 +311,9 @@ Tensor Program::Rep::result(std::size_t number) const {
 std::vector<Tensor> Program::Rep::take_results() {
   std::vector<Tensor> results(outputs.size());
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (!has_own_memory(i)) results[i] = result(i);
+    if (!has_own_memory(bindings, i)) results[i] = result(i);
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (has_own_memory(i)) results[i] = std::exchange(outputs[i], Tensor());
+    if (has_own_memory(bindings, i)) results[i] = std::exchange(outputs[i], Tensor());
   inputs.release();
   return results;
 }
@@ -441,16 +437,20 @@ void Program::set_states(const std::vector<Tensor>& values) {
 }
 
 void Program::run_on(cuda::StreamHandle stream, const DeviceArguments& arguments) {
-  if (!rep_->options.on_device)
-    throw UsageError("a program on the CPU cannot run on device memory; compile it with compile.device=cuda");
   const OneRun turn(rep_->busy);
-  rep_->prepare_device();
-  rep_->device->run_on(stream, arguments);
+  rep_->ready_device().run_on(stream, arguments);
 }
 
-std::size_t Program::work_bytes() {
+void Program::run_in_turns(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& inputs,
+                           const RunMemory& memory) {
+  const OneRun turn(rep_->busy);
+  rep_->ready_device().run_in_turns(stream, inputs, memory);
+}
+
+std::size_t Program::work_bytes(bool in_turns) {
   prepare();
-  return rep_->device ? rep_->device->work_bytes() : 0;
+  if (!rep_->device) return 0;
+  return in_turns ? rep_->device->turn_bytes() : rep_->device->work_bytes();
 }
 
 DeviceNotes Program::device_notes() {

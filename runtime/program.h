@@ -113,8 +113,11 @@ class Program {
 
   /// See DeviceProgram::run_on. Throws UsageError when the program is on the CPU.
   void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
-  /// For DeviceArguments::work; 0 on the CPU. Throws as `prepare`.
-  [[nodiscard]] std::size_t work_bytes();
+  /// See DeviceProgram::run_in_turns. Throws likewise.
+  void run_in_turns(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& inputs,
+                    const RunMemory& memory);
+  /// For DeviceArguments::work, or for RunMemory's; 0 on the CPU. Throws as `prepare`.
+  [[nodiscard]] std::size_t work_bytes(bool in_turns = false);
   /// For the exporter; needs no device. REQUIRES ProgramOptions::on_device.
   [[nodiscard]] DeviceNotes device_notes();
 

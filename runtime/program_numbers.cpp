@@ -240,12 +240,15 @@ void ProgramNumbers::place(Bindings& bindings, const std::vector<std::int64_t>& 
   std::vector<std::int64_t> bytes;
   bytes.reserve(root_bytes_.size());
   for (const Number each : root_bytes_) bytes.push_back(values[each]);
-  const ArenaPlaces::Offsets offsets = arena_.at(bytes);
-  bindings.arena_bytes = offsets.arena_bytes;
+  const BlockPlaces placed = arena_.at(bytes);
+  bindings.arena_bytes = placed.bytes;
+  bindings.values.clear();
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bindings.values.push_back({placed.offsets[i], bytes[i], arena_.ranges()[i]});
   for (const auto& [launch, argument, root, offset] : places_) {
     Location& place = launch < bindings.launches.size() ? bindings.launches[launch].arguments[argument].place
                                                         : bindings.outputs[argument];
-    place.number = offsets.of_roots.at(root) + values[offset];
+    place.number = placed.offsets.at(root) + values[offset];
   }
 }
 

@@ -107,22 +107,23 @@ ArenaPlaces::ArenaPlaces(const Plan& plan, bool reuse) : reuse_(reuse) {
   }
 }
 
-ArenaPlaces::Offsets ArenaPlaces::at(const std::vector<std::int64_t>& bytes) const {
-  std::vector<std::size_t> order(roots_.size());
+BlockPlaces place_values(const std::vector<LiveRange>& ranges, const std::vector<std::int64_t>& bytes,
+                         bool reuse) {
+  std::vector<std::size_t> order(ranges.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   // Large values first: the small ones then fill the gaps.
   const auto size_of = [&](std::size_t i) { return round_up(bytes.at(i), arena_alignment); };
-  if (reuse_) std::ranges::stable_sort(order, std::greater(), size_of);
-  Offsets offsets{std::vector<std::int64_t>(roots_.size()), 0};
+  if (reuse) std::ranges::stable_sort(order, std::greater(), size_of);
+  BlockPlaces places{std::vector<std::int64_t>(ranges.size()), 0};
   std::vector<Placed> placed;
-  placed.reserve(roots_.size());
+  placed.reserve(ranges.size());
   for (const std::size_t i : order) {
-    const std::int64_t offset = best_fit(placed, ranges_[i], size_of(i));
-    offsets.of_roots[i] = offset;
-    offsets.arena_bytes = std::max(offsets.arena_bytes, offset + size_of(i));
-    insert_sorted(placed, {offset, offset + size_of(i), ranges_[i]});
+    const std::int64_t offset = best_fit(placed, ranges[i], size_of(i));
+    places.offsets[i] = offset;
+    places.bytes = std::max(places.bytes, offset + size_of(i));
+    insert_sorted(placed, {offset, offset + size_of(i), ranges[i]});
   }
-  return offsets;
+  return places;
 }
 
 void place_buffers(Plan& plan, bool reuse) {
@@ -135,10 +136,10 @@ void place_buffers(Plan& plan, bool reuse) {
     bytes.push_back(plan.buffers[static_cast<std::size_t>(root)].type.byte_size());
     plan.sum_of_values_bytes += round_up(bytes.back(), arena_alignment);
   }
-  const ArenaPlaces::Offsets offsets = places.at(bytes);
+  const BlockPlaces placed = places.at(bytes);
   for (std::size_t i = 0; i < bytes.size(); ++i)
-    plan.buffers[static_cast<std::size_t>(places.roots()[i])].offset = offsets.of_roots[i];
-  plan.arena_bytes = offsets.arena_bytes;
+    plan.buffers[static_cast<std::size_t>(places.roots()[i])].offset = placed.offsets[i];
+  plan.arena_bytes = placed.bytes;
 }
 
 }  // namespace sylvite

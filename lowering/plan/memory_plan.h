@@ -16,25 +16,34 @@ struct LiveRange {
     return first <= other.last && other.first <= last;
   }
 };
+/// Places in one block of memory.
+struct BlockPlaces {
+  std::vector<std::int64_t> offsets;  ///< multiples of arena_alignment
+  std::int64_t bytes = 0;             ///< the peak
+};
+/// Best-fit places for values of so many bytes, of which those that live at the same time never overlap; largest first, unless
+/// `reuse` is false: then each has a place of its own.
+[[nodiscard]] BlockPlaces place_values(const std::vector<LiveRange>& ranges,
+                                       const std::vector<std::int64_t>& bytes, bool reuse);
+
 /// Where the roots in the arena lie, as it follows from how many bytes each has: what launches say of them is looked at once.
 class ArenaPlaces {
  public:
-  struct Offsets {
-    std::vector<std::int64_t> of_roots;  ///< per root in the arena; 64-byte aligned
-    std::int64_t arena_bytes = 0;        ///< the peak
-  };
-
   /// As place_buffers. REQUIRES launches, outputs, and kinds and aliases of buffers final.
   ArenaPlaces(const Plan& plan, bool reuse);
 
   /// Buffers of the plan, in the order in which places are told.
   [[nodiscard]] const std::vector<BufferId>& roots() const { return roots_; }
+  /// Per root.
+  [[nodiscard]] const std::vector<LiveRange>& ranges() const { return ranges_; }
   /// `bytes`: per root.
-  [[nodiscard]] Offsets at(const std::vector<std::int64_t>& bytes) const;
+  [[nodiscard]] BlockPlaces at(const std::vector<std::int64_t>& bytes) const {
+    return place_values(ranges_, bytes, reuse_);
+  }
 
  private:
   std::vector<BufferId> roots_;
-  std::vector<LiveRange> ranges_;  ///< per root
+  std::vector<LiveRange> ranges_;
   bool reuse_;
 };
 

@@ -207,14 +207,11 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, const ImportAt& import,
 }
 
 std::vector<bool> owned_outputs(const Program& program) {
-  const std::vector<Location>& places = program.bindings().outputs;
+  const Bindings& bindings = program.bindings();
   std::vector<bool> owns;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool is_own =
-        places[i].kind == BufferKind::output && places[i].number == static_cast<std::int64_t>(i);
-    owns.push_back(is_own ||
-                   places[i].kind == BufferKind::arena);  // what lies in the arena is copied by the run
-  }
+  for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
+    owns.push_back(has_own_memory(bindings, i) ||
+                   bindings.outputs[i].kind == BufferKind::arena);  // which the run copies
   return owns;
 }
 

@@ -53,7 +53,7 @@ using TakenParameters = std::shared_ptr<const std::vector<TakenParameter>>;
 
 /// What torch makes for a program on a device. Destroyed with the GIL.
 struct DeviceState {
-  std::vector<Ref> makes;           ///< per output of the text: how its tensor is allocated
+  std::vector<Ref> makes;           ///< per output of the program: how its tensor is allocated
   std::map<const void*, Ref> work;  ///< by stream: work memory of recorded runs
   bool is_captured = false;  ///< a caller's graph has its launches: it lives as long as the captured graph
 };

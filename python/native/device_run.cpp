@@ -31,10 +31,10 @@ Ref call_python(const Ref& function, const Ref& arguments) {
 
 DeviceTools read_device_tools(PyObject* tuple) {
   const std::vector<PyObject*> items = items_of(tuple);
-  DeviceTools tools{
-      Ref::share(items.at(0)), Ref::share(items.at(1)), Ref::share(items.at(2)), Ref::share(items.at(3)), {}};
+  DeviceTools tools{PyObject_IsTrue(items.at(0)) == 1, Ref::share(items.at(1)), Ref::share(items.at(2)),
+                    Ref::share(items.at(3)),           Ref::share(items.at(4)), {}};
   PyObject *name = nullptr, *dtype = nullptr;
-  for (Py_ssize_t place = 0; PyDict_Next(items.at(4), &place, &name, &dtype) != 0;)
+  for (Py_ssize_t place = 0; PyDict_Next(items.at(5), &place, &name, &dtype) != 0;)
     tools.dtypes[parse_dtype(to_text(name))] = Ref::share(dtype);
   return tools;
 }
@@ -47,23 +47,25 @@ cuda::StreamHandle current_stream(const dlpack::ExchangeApi& api) {
   return static_cast<cuda::StreamHandle>(stream);
 }
 
-DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, const std::vector<PyObject*>& items,
-                     const dlpack::ExchangeApi& api)
+DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, PyObject* list,
+                     const std::set<std::size_t>& kept, const dlpack::ExchangeApi& api)
     : tools_(tools),
       program_(program),
       stream_(current_stream(api)),
-      is_captured_(cuda::is_capturing(stream_)) {
+      is_captured_(cuda::is_capturing(stream_)),
+      values_(program.built.program.bindings().results.size()) {
   program_.device.is_captured = program_.device.is_captured || is_captured_;
-  read_inputs(items);
-  allocate_results();
-  allocate_work();
-  const WithoutGil others_run;
-  program_.built.program.run_on(stream_, arguments_);
+  arguments_.outputs.resize(values_.size());
+  read_inputs(list);
+  tools_.lets_go && !program_.built.setup->config.runtime_cuda_graph ? run_in_turns(list, kept) : run_whole();
 }
 
-void DeviceRun::read_inputs(const std::vector<PyObject*>& items) {
+void DeviceRun::read_inputs(PyObject* list) {
+  const std::vector<PyObject*> items = items_of(list);
   arguments_.inputs.reserve(program_.ports.reads.size());
-  for (const CapturedRead& read : program_.ports.reads) {
+  copies_.resize(program_.ports.reads.size());
+  for (std::size_t i = 0; i < program_.ports.reads.size(); ++i) {
+    const CapturedRead& read = program_.ports.reads[i];
     if (std::ranges::find(read.dims, 0) != read.dims.end()) {  // torch has no memory for what is empty
       arguments_.inputs.push_back(0);
       continue;
@@ -75,55 +77,106 @@ void DeviceRun::read_inputs(const std::vector<PyObject*>& items) {
       continue;
     }
     const Ref strides = from_integers(read.strides);
-    Ref placed = Ref::own(PyObject_CallFunctionObjArgs(tools_.place.get(), item, strides.get(), nullptr));
-    const dlpack::DlTensor placed_view = borrow_view(placed.get());
-    if (!is_in_place(read, placed_view, dlpack::cuda_device)) {
+    copies_[i] = Ref::own(PyObject_CallFunctionObjArgs(tools_.place.get(), item, strides.get(), nullptr));
+    const dlpack::DlTensor placed = borrow_view(copies_[i].get());
+    if (!is_in_place(read, placed, dlpack::cuda_device)) {
       throw InputError("input {}: its type or shape differs from what was captured, {}", read.input,
                        make_type(read.dtype, read.dims).to_string());
     }
-    arguments_.inputs.push_back(address_of(placed_view));
-    kept_.push_back(std::move(placed));
+    arguments_.inputs.push_back(address_of(placed));
   }
 }
 
-void DeviceRun::allocate_results() {
-  std::vector<Ref>& makes = program_.device.makes;
-  if (makes.empty())
-    for (const TorchOutput& output : program_.ports.outputs)
-      makes.push_back(
-          allocation(tools_, output.tensor.type.dtype, output.tensor.type.dims(), output.tensor.strides));
-  arguments_.outputs.resize(program_.ports.outputs.size());
-  for (std::size_t i = 0; i < makes.size(); ++i) {
-    values_.push_back(call_python(tools_.allocate, makes[i]));
-    arguments_.outputs.at(static_cast<std::size_t>(program_.ports.outputs[i].graph_output)) =
-        address_of(values_.back());
+void DeviceRun::run_whole() {
+  for (std::size_t i = 0; i < values_.size(); ++i) arguments_.outputs[i] = take_output(i);
+  take_work();
+  const WithoutGil others_run;
+  program_.built.program.run_on(stream_, arguments_);
+}
+
+void DeviceRun::run_in_turns(PyObject* list, const std::set<std::size_t>& kept) {
+  RunMemory memory;
+  if (const std::size_t bytes = program_.built.program.work_bytes(true))
+    memory.work = take_bytes(work_, bytes);
+  memory.take_output = [&](std::size_t output) {
+    const WithGil allocates;
+    return take_output(output);
+  };
+  memory.take_value = [&](std::size_t value, std::size_t bytes) {
+    const WithGil allocates;
+    return take_bytes(between_[value], bytes);
+  };
+  memory.drop_value = [&](std::size_t value) {
+    const WithGil frees;
+    between_.erase(value);
+  };
+  memory.drop_input = [&](std::size_t input) {
+    if (kept.contains(program_.ports.reads[input].input)) return;
+    const WithGil frees;
+    drop_input(list, input);
+  };
+  try {
+    const WithoutGil others_run;
+    program_.built.program.run_in_turns(stream_, arguments_.inputs, memory);
+  } catch (const Error&) {
+    if (!has_let_go_) throw;
+    set_python_error();
+    throw PythonError();
   }
+}
+
+/// The tensor of a result of the program, allocated when it is first asked for.
+cuda::DevicePointer DeviceRun::take_output(std::size_t output) {
+  std::vector<Ref>& makes = program_.device.makes;
+  if (makes.empty()) {
+    makes.resize(values_.size());
+    for (const TorchOutput& each : program_.ports.outputs)
+      makes.at(static_cast<std::size_t>(each.graph_output)) =
+          allocation(tools_, each.tensor.type.dtype, each.tensor.type.dims(), each.tensor.strides);
+  }
+  if (!values_.at(output)) values_[output] = call_python(tools_.allocate, makes[output]);
+  return address_of(values_[output]);
+}
+
+cuda::DevicePointer DeviceRun::take_bytes(Ref& place, std::size_t bytes) {
+  if (!place)
+    place =
+        call_python(tools_.allocate, allocation(tools_, DType::u8, {static_cast<std::int64_t>(bytes)}, {1}));
+  return address_of(place);
+}
+
+void DeviceRun::drop_input(PyObject* list, std::size_t input) {
+  copies_[input] = Ref();
+  const auto item = static_cast<Py_ssize_t>(program_.ports.reads[input].input);
+  has_let_go_ = true;
+  if (PyList_SetItem(list, item, Py_NewRef(Py_None)) != 0) throw PythonError();
 }
 
 /// Memory for one run, so that runs on several streams never share it. A recorded run needs its own for longer: one for
 /// each stream, on which runs follow each other.
-void DeviceRun::allocate_work() {
-  const auto bytes = static_cast<std::int64_t>(program_.built.program.work_bytes());
+void DeviceRun::take_work() {
+  const std::size_t bytes = program_.built.program.work_bytes();
   if (bytes == 0) return;
   const bool is_recorded = program_.built.setup->config.runtime_cuda_graph && !is_captured_;
-  Ref memory = is_recorded ? program_.device.work[stream_] : Ref();
-  if (!memory) memory = call_python(tools_.allocate, allocation(tools_, DType::u8, {bytes}, {1}));
-  if (is_recorded) program_.device.work[stream_] = memory;
-  arguments_.work = address_of(memory);
-  kept_.push_back(std::move(memory));
+  arguments_.work = take_bytes(is_recorded ? program_.device.work[stream_] : work_, bytes);
+}
+
+Ref DeviceRun::value(std::size_t number) const {
+  return values_.at(static_cast<std::size_t>(program_.ports.outputs.at(number).graph_output));
 }
 
 void DeviceRun::write(std::size_t number, PyObject* input) const {
   const TorchOutput& output = program_.ports.outputs.at(number);
+  const Ref made = value(number);
   const dlpack::DlTensor target = borrow_view(input);
   const TensorType& type = output.tensor.type;
   const CapturedRead dense = {0, type.dtype, type.dims(), output.tensor.strides, {}, dlpack_type(type.dtype)};
   if (is_in_place(dense, target, dlpack::cuda_device)) {
-    cuda::copy_bytes(address_of(target), arguments_.outputs.at(static_cast<std::size_t>(output.graph_output)),
-                     static_cast<std::size_t>(type.byte_size()), stream_);
+    cuda::copy_bytes(address_of(target), address_of(made), static_cast<std::size_t>(type.byte_size()),
+                     stream_);
     return;
   }
-  (void)Ref::own(PyObject_CallFunctionObjArgs(tools_.write.get(), input, values_.at(number).get(), nullptr));
+  (void)Ref::own(PyObject_CallFunctionObjArgs(tools_.write.get(), input, made.get(), nullptr));
 }
 
 }  // namespace sylvite::python

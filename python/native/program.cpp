@@ -59,6 +59,7 @@ struct Captured {
   std::unique_ptr<OpenCapture> open;
   std::vector<Result> results;
   std::vector<Write> writes;
+  std::set<std::size_t> shown;  ///< inputs that results show, or that are written
   Tools tools;
   std::optional<DeviceTools> device;  ///< of a graph on a GPU
   /// Per combination of sizes; nullptr where torch runs the graph.
@@ -67,10 +68,9 @@ struct Captured {
   std::map<Sizes, std::unique_ptr<MakingProgram>> making;
   std::map<Sizes, std::uint64_t> last_call;
   std::uint64_t calls = 0;
-  std::map<std::size_t, int> changes;             ///< of parameters that were constants
-  std::map<std::size_t, GivenParameter> on_host;  ///< parameters that lie on a device, read once
-  std::vector<std::unique_ptr<CapturedProgram>>
-      replaced;  ///< those that captured graphs still need, or programs that were being made
+  std::map<std::size_t, int> changes;                      ///< of parameters that were constants
+  std::map<std::size_t, GivenParameter> on_host;           ///< parameters that lie on a device, read once
+  std::vector<std::unique_ptr<CapturedProgram>> replaced;  ///< captured graphs, or what is made, need them
   CompileReport report;
   std::unique_ptr<std::mutex> running = std::make_unique<std::mutex>();
 };
@@ -314,15 +314,16 @@ const dlpack::ExchangeApi& api_of(const Captured& captured, const std::vector<Py
   return torch_api();
 }
 
-/// nullptr where torch is to run the graph.
-Ref run_captured(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items) {
+/// nullptr where torch is to run the graph. `list` has the items.
+Ref run_captured(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
+                 PyObject* list) {
   const dlpack::ExchangeApi& api = api_of(captured, items);
   // To build waits and allocates, which would break a capture.
   const bool stays = captured.device && cuda::is_capturing(current_stream(api));
   CapturedProgram* program = program_for(captured, sizes, items, stays);
   if (program == nullptr) return {};
   if (captured.device)
-    return finish(captured, sizes, items, DeviceRun(*captured.device, *program, items, api));
+    return finish(captured, sizes, items, DeviceRun(*captured.device, *program, list, captured.shown, api));
   return finish(captured, sizes, items, HostRun(*program, items, api));
 }
 
@@ -332,14 +333,14 @@ void tell_failure(const Captured& captured, const std::string& reason) {
 }
 
 /// nullptr where torch is to run the graph.
-Ref try_call(Captured& captured, const std::vector<PyObject*>& items) {
+Ref try_call(Captured& captured, const std::vector<PyObject*>& items, PyObject* list) {
   const Sizes sizes = sizes_of(captured, items);
   if (const auto found = captured.programs.find(sizes);
       found != captured.programs.end() && found->second == nullptr)
     return {};
   captured.last_call[sizes] = ++captured.calls;
   try {
-    return run_captured(captured, sizes, items);
+    return run_captured(captured, sizes, items, list);
   } catch (const Error& error) {
     replace(captured, captured.programs[sizes], nullptr);
     tell_failure(captured, error.what());
@@ -362,12 +363,11 @@ PyObject* call(PyObject* self, PyObject* arguments, PyObject* /*keywords*/) {
         const WithoutGil others_run;
         turn.lock();
       }
-      results = try_call(captured, items);
+      results = try_call(captured, items, list);
     }
     if (!results)
       return Ref::own(PyObject_CallFunctionObjArgs(captured.tools.fallback.get(), list, nullptr)).release();
-    PyList_SetSlice(list, 0, PyList_Size(list),
-                    nullptr);  // the caller's references may die before the results do
+    PyList_SetSlice(list, 0, PyList_Size(list), nullptr);  // these may die before the results do
     return results.release();
   });
 }
@@ -457,10 +457,12 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
     read_graph(*captured, inputs, held, symbols);
     captured->open = open_capture(captured->graph, captured->setup);
     for (PyObject* result : items_of(results)) captured->results.push_back(read_result(result));
+    captured->shown = shown_inputs(captured->results);
     for (PyObject* write : items_of(writes)) {
       const std::vector<PyObject*> words = items_of(write);
       captured->writes.push_back({static_cast<std::size_t>(to_integer(words.at(0))),
                                   static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
+      captured->shown.insert(captured->writes.back().input);
     }
     if (captured->setup->machine.gpu) captured->device = read_device_tools(device);
     captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};

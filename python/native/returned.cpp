@@ -46,6 +46,13 @@ Result read_result(PyObject* tuple) {
   return result;
 }
 
+std::set<std::size_t> shown_inputs(const std::vector<Result>& results) {
+  std::set<std::size_t> shown;
+  for (const Result& result : results)
+    if (result.kind == Result::Kind::input || result.kind == Result::Kind::view) shown.insert(result.number);
+  return shown;
+}
+
 Ref returned_list(const std::vector<Result>& results, const std::vector<PyObject*>& items,
                   const SymbolValues& sizes, PyObject* make_view, const ValueMaker& value) {
   std::map<std::size_t, Ref> made;

@@ -2,6 +2,7 @@
 // What a call of a captured graph returns.
 
 #include <functional>
+#include <set>
 #include <vector>
 
 #include "python/native/object.h"
@@ -17,6 +18,9 @@ struct Result {
   std::vector<Extent> dims;     ///< of a view, or of a part
   std::vector<Extent> strides;  ///< of a view, or of a part
 };
+
+/// Numbers of the inputs that are returned, or views of them.
+[[nodiscard]] std::set<std::size_t> shown_inputs(const std::vector<Result>& results);
 
 /// As the class Text of sylvite/torch_graph.py has it. Throws PythonError.
 [[nodiscard]] Result read_result(PyObject* tuple);

@@ -226,10 +226,10 @@ def _allocator() -> Callable[..., torch.Tensor]:
     return lambda sizes, strides, dtype: torch.empty_strided(sizes, strides, dtype=dtype, device="cuda:0")
 
 
-def device_tools() -> tuple[Any, ...]:
-    """What the native module makes memory on the GPU with."""
+def device_tools(kind: str) -> tuple[Any, ...]:
+    """What the native module makes memory on the GPU with. Nothing else has what was saved for gradients when these are computed."""
     dtypes = {name: dtype for dtype, name in DTYPES.items()}
-    return (_allocator(), _place, lambda tensor: tensor.detach().cpu(), _write, dtypes)
+    return (kind == "backward", _allocator(), _place, lambda tensor: tensor.detach().cpu(), _write, dtypes)
 
 
 def run_boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:
@@ -268,7 +268,7 @@ def make_program(
     alone = [(*write, True) for write in text.writes]  # AOTAutograd makes one input of those that share memory
     return _native.make_program(
         options.setup(device), text.text, text.inputs, held, text.symbols, text.results, alone,
-        (without_sizes(fallback, text.computed), failed, view_maker(kind)), device_tools() if device == "cuda" else None)  # fmt: skip
+        (without_sizes(fallback, text.computed), failed, view_maker(kind)), device_tools(kind) if device == "cuda" else None)  # fmt: skip
 
 
 def static_inputs(module: torch.fx.GraphModule) -> set[torch.fx.Node]:

@@ -92,7 +92,7 @@ class Handle:
         """Takes the values of parameters again. Kernels come from the cache."""
         self._program = _native.make_program(
             self._told.setup(self._device), self._text.text, self._text.inputs, self._held(), self._text.symbols, self._text.results,
-            self._text.writes, (self._cannot_run, self._failed, view_of), device_tools() if self._device == "cuda" else None)  # fmt: skip
+            self._text.writes, (self._cannot_run, self._failed, view_of), device_tools("inference") if self._device == "cuda" else None)  # fmt: skip
         self._run = with_sizes(self._program, self._text.symbols, self._text.computed)
 
     def _held(self) -> list[tuple[str, torch.Tensor]]:

@@ -427,6 +427,37 @@ class Training(WithGpu):
             error, allowed = ((p.grad - right.grad).norm() for p in (ours, torchs))
             self.assertLess(error, 2 * allowed + 0.01 * right.grad.norm())
 
+    def test_memory_comes_and_goes_with_the_work(self):
+        layers = [layer for _ in range(16) for layer in (nn.Linear(1024, 1024), nn.GELU())]
+        one = nn.Sequential(*layers)
+        other = copy.deepcopy(one)
+        x = torch.randn(2048, 1024)
+        compiled = self.compiled(one)
+        for _ in range(2):
+            one.zero_grad(set_to_none=True)
+            with torch.autocast("cuda", torch.bfloat16):
+                loss = compiled(x).float().square().mean()
+            torch.cuda.reset_peak_memory_stats()
+            before = torch.cuda.memory_allocated()
+            loss.backward()
+            more = torch.cuda.max_memory_allocated() - before
+        gradients = sum(p.grad.nbytes for p in one.parameters())
+        self.assertLess(more, gradients / 2)  # values that were saved have gone meanwhile
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = other(x).float().square().mean()
+        loss.backward()
+        self.assert_same([p.grad for p in one.parameters()], [p.grad for p in other.parameters()], 5e-2)
+
+    def test_graphs_that_are_kept_run_again(self):
+        one = nn.Sequential(*[layer for _ in range(4) for layer in (nn.Linear(1024, 1024), nn.Tanh())])
+        result = self.compiled(one)(torch.randn(1024, 1024))
+        gradients = []
+        for _ in range(2):
+            one.zero_grad(set_to_none=True)
+            result.square().mean().backward(retain_graph=True)
+            gradients.append([p.grad for p in one.parameters()])
+        self.assert_same(gradients[1], gradients[0], 0)
+
     def test_draws(self):
         compiled = self.compiled(lambda x: F.dropout(x * 1.0, 0.25) * 3)
         results = []

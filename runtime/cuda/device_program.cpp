@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
 #include <utility>
 
 #include "base/error.h"
@@ -46,10 +45,14 @@ std::vector<std::size_t> bytes_of(const std::vector<TensorType>& types) {
   return all;
 }
 
-bool uses_any(const NotedLaunches& noted, std::initializer_list<cuda::Region> regions) {
-  return std::ranges::any_of(noted, [&](const cuda::NotedLaunch& each) {
-    return std::ranges::any_of(regions, [&](cuda::Region region) { return uses_region(each, region); });
-  });
+/// Those that may be others in the next run.
+std::vector<cuda::SymbolicAddress> moving_addresses(const NotedLaunches& noted) {
+  std::vector<cuda::SymbolicAddress> addresses;
+  for (const cuda::NotedLaunch& each : noted)
+    for (const cuda::SymbolicAddress& address : addresses_of(each))
+      if (address.region != cuda::Region::weight && address.region != cuda::Region::state)
+        addresses.push_back(address);
+  return addresses;
 }
 
 }  // namespace
@@ -62,12 +65,26 @@ DeviceProgram::DeviceProgram(const Plan& plan, const Bindings& bindings, DeviceS
       use_graph_(use_graph),
       streams_(streams),
       weights_(DeviceWeights::of(bindings, relatives)),
-      maker_(shared_.modules) {
+      maker_(shared_.modules),
+      values_(bindings.values) {
   regions_.weights = weights_->addresses();
+  upload_constant_results();
   if (shared_.states->size() > 0) regions_.states = shared_.states->device_address();
 }
 
 DeviceProgram::~DeviceProgram() = default;
+
+/// From where runs on a caller's memory copy them: from the host's, copies would wait.
+void DeviceProgram::upload_constant_results() {
+  for (std::size_t i = 0; i < bindings_.outputs.size(); ++i) {
+    const std::size_t bytes = bytes_of(bindings_.results[i]);
+    if (bindings_.outputs[i].kind != BufferKind::weight || bytes == 0) continue;
+    const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(bindings_.outputs[i].number));
+    cuda::DeviceMemory& there = constant_results_[i] = cuda::DeviceMemory(bytes);
+    cuda::driver().copy_to_device(there.address(), weight.data(), bytes, stream_.get());
+  }
+  if (!constant_results_.empty()) stream_.synchronize();
+}
 
 DeviceArguments DeviceProgram::own_arguments() {
   return shared_.room->take(bytes_of(bindings_.inputs), bytes_of(bindings_.results), work_bytes());
@@ -75,6 +92,10 @@ DeviceArguments DeviceProgram::own_arguments() {
 
 std::size_t DeviceProgram::work_bytes() const {
   return round_up(static_cast<std::size_t>(bindings_.arena_bytes), work_alignment) + scratch_bytes_;
+}
+
+std::size_t DeviceProgram::turn_bytes() const {
+  return round_up(values_.block_bytes(), work_alignment) + scratch_bytes_;
 }
 
 std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
@@ -86,7 +107,9 @@ std::vector<cuda::Launch> DeviceProgram::make(const NotedLaunches& noted) {
 void DeviceProgram::begin_launches(std::size_t scratch_bytes) {
   noted_.clear();
   launches_.clear();
-  uses_.clear();
+  names_.clear();
+  bound_.clear();
+  values_.restart();
   own_touches_.clear();
   graphs_.clear();
   own_work_ = cuda::DeviceMemory();
@@ -95,38 +118,42 @@ void DeviceProgram::begin_launches(std::size_t scratch_bytes) {
 }
 
 void DeviceProgram::add_launches(const NotedLaunches& noted) {
-  using enum cuda::Region;
   cuda::Device::get().make_current();
   for (const cuda::NotedLaunch& each : noted) {
     maker_.load(each);
     has_library_ = has_library_ || each.library;
   }
-  uses_.push_back({uses_any(noted, {arena, scratch}), uses_any(noted, {input, output})});
   own_touches_.push_back(touches_beside_arguments(noted));
-  noted_.push_back(noted);
+  values_.name(noted_.emplace_back(noted));
+  names_.push_back(moving_addresses(noted_.back()));
+  launches_.emplace_back();
+  bound_.emplace_back();
 }
 
-/// Launches are made by the first run, and moved when what they name lies elsewhere than in the last one.
+/// A launch is made by the first run, and moved when what it names lies elsewhere than in the last one.
+void DeviceProgram::bind_launch(std::size_t number) {
+  std::vector<cuda::DevicePointer> places;
+  places.reserve(names_[number].size());
+  for (const cuda::SymbolicAddress& each : names_[number]) places.push_back(regions_.at(each));
+  if (bound_[number] == places) return;
+  bound_[number].reset();  // until it is made
+  std::vector<cuda::Launch>& launches = launches_[number];
+  if (launches.empty())
+    launches = make(noted_[number]);
+  else
+    for (std::size_t i = 0; i < launches.size(); ++i) maker_.move(launches[i], noted_[number][i], regions_);
+  bound_[number] = std::move(places);
+}
+
 void DeviceProgram::bind(const DeviceArguments& arguments) {
   if (arguments.work == 0 && own_work_.size() != work_bytes()) own_work_ = cuda::DeviceMemory(work_bytes());
   const cuda::DevicePointer work = arguments.work == 0 ? own_work_.address() : arguments.work;
-  const Uses moved = {regions_.arena != work,
-                      regions_.inputs != arguments.inputs || regions_.outputs != arguments.outputs};
   regions_.arena = work;
   regions_.scratch = work + round_up(static_cast<std::size_t>(bindings_.arena_bytes), work_alignment);
+  regions_.values = values_.in_arena(work);
   regions_.inputs = arguments.inputs;
   regions_.outputs = arguments.outputs;
-  std::vector<std::vector<cuda::Launch>> launches =
-      std::exchange(launches_, {});  // none where one cannot be made
-  const bool are_made = launches.size() == noted_.size();
-  for (std::size_t i = 0; i < noted_.size(); ++i) {
-    if (!are_made)
-      launches.push_back(make(noted_[i]));
-    else if ((moved.work && uses_[i].work) || (moved.arguments && uses_[i].arguments))
-      for (std::size_t j = 0; j < launches[i].size(); ++j)
-        maker_.move(launches[i][j], noted_[i][j], regions_);
-  }
-  launches_ = std::move(launches);
+  for (std::size_t i = 0; i < noted_.size(); ++i) bind_launch(i);
 }
 
 void DeviceProgram::upload(const std::vector<Tensor>& inputs, const DeviceArguments& arguments) {
@@ -273,17 +300,15 @@ cuda::DevicePointer DeviceProgram::address_of(const Location& place, const Devic
                       static_cast<int>(place.kind));
 }
 
-void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments) {
+void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& outputs,
+                                 const std::function<cuda::DevicePointer(const Location&)>& from) {
   for (std::size_t i = 0; i < bindings_.outputs.size(); ++i) {
     const Location& place = bindings_.outputs[i];
     const std::size_t bytes = bytes_of(bindings_.results[i]);
-    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
-    if (place.kind == BufferKind::weight) {
-      const Tensor& weight = plan_.weights.at(static_cast<std::size_t>(place.number));
-      cuda::driver().copy_to_device(arguments.outputs[i], weight.data(), bytes, stream);
-    } else {
-      cuda::copy_bytes(arguments.outputs[i], address_of(place, arguments), bytes, stream);
-    }
+    if (has_own_memory(bindings_, i) || bytes == 0) continue;
+    const bool is_constant = place.kind == BufferKind::weight;
+    cuda::copy_bytes(outputs[i], is_constant ? constant_results_.at(i).address() : from(place), bytes,
+                     stream);
   }
 }
 
@@ -291,16 +316,46 @@ void DeviceProgram::run_on(cuda::StreamHandle stream, const DeviceArguments& arg
   check_addresses(arguments.inputs, plan_.inputs, bindings_.inputs, "input");
   check_addresses(arguments.outputs, plan_.outputs, bindings_.results, "output");
   const cuda::CurrentDevice device;
+  const auto from = [&](const Location& place) { return address_of(place, arguments); };
   if (cuda::is_capturing(
           stream)) {  // a graph cannot be launched there, and an event of before not be waited for
     bind(arguments);
     issue_in_order(stream);
-    return copy_outputs(stream, arguments);
+    return copy_outputs(stream, arguments.outputs, from);
   }
   wait_for_workspaces(stream);
   issue(stream, arguments, false);
-  copy_outputs(stream, arguments);
+  copy_outputs(stream, arguments.outputs, from);
   note_workspaces(stream);
+}
+
+void DeviceProgram::run_in_turns(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& inputs,
+                                 const RunMemory& memory) {
+  check_addresses(inputs, plan_.inputs, bindings_.inputs, "input");
+  const cuda::CurrentDevice device;
+  const bool is_captured = cuda::is_capturing(stream);
+  if (turns_.size() != noted_.size()) turns_ = values_.turns(bindings_);
+  if (!is_captured) wait_for_workspaces(stream);
+  regions_.arena = memory.work;
+  regions_.scratch = memory.work + round_up(values_.block_bytes(), work_alignment);
+  regions_.values = values_.in_block(memory.work);
+  regions_.inputs = inputs;
+  regions_.outputs.assign(bindings_.results.size(), 0);
+  for (std::size_t i = 0; i < noted_.size(); ++i) {
+    const LaunchTurn& turn = turns_[i];
+    for (const std::size_t output : turn.outputs) regions_.outputs[output] = memory.take_output(output);
+    for (const std::size_t value : turn.values)
+      regions_.values[value] = memory.take_value(value, values_.bytes(value));
+    bind_launch(i);
+    for (const cuda::Launch& launch : launches_[i]) cuda::launch(launch, stream);
+    for (const std::size_t value : turn.last_values) memory.drop_value(value);
+    for (const std::size_t input : turn.last_inputs) memory.drop_input(input);
+  }
+  for (std::size_t i = 0; i < bindings_.results.size(); ++i)
+    if (regions_.outputs[i] == 0) regions_.outputs[i] = memory.take_output(i);
+  copy_outputs(stream, regions_.outputs,
+               [&](const Location& place) { return regions_.at(values_.name(place)); });
+  if (!is_captured) note_workspaces(stream);
 }
 
 double DeviceProgram::time_replays(int times) {
@@ -323,6 +378,7 @@ std::int64_t DeviceProgram::bytes(std::set<const void*>& counted) const {
     for (const TensorType& type : bindings_.results) total += bytes_of(type);
     total = std::max(total, shared_.room->bytes());
   }
+  for (const auto& [output, memory] : constant_results_) total += memory.size();
   if (counted.insert(shared_.states.get()).second) total += shared_.states->size();
   return static_cast<std::int64_t>(total) + weights_->bytes(counted);
 }

@@ -1,7 +1,9 @@
 #pragma once
 // The device's side of a Program: the launches, made of notes once and moved to where a run's memory lies.
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "runtime/cuda/launch_streams.h"
 #include "runtime/cuda/modules.h"
 #include "runtime/cuda/recorded_graphs.h"
+#include "runtime/cuda/run_values.h"
 #include "runtime/profile.h"
 #include "runtime/state_memory.h"
 
@@ -55,7 +58,11 @@ class DeviceProgram {
   /// host; with `use_graph` runs at addresses that come again are recorded, a bounded number of times. Where the stream
   /// is captured, the launches become part of that. Throws InputError for an address that is null or not aligned.
   void run_on(cuda::StreamHandle stream, const DeviceArguments& arguments);
+  /// The same, queued launch by launch: what only some of them need is taken ahead of the first and let go behind the last.
+  void run_in_turns(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& inputs,
+                    const RunMemory& memory);
   [[nodiscard]] std::size_t work_bytes() const;  ///< for DeviceArguments::work; REQUIRES is_complete()
+  [[nodiscard]] std::size_t turn_bytes() const;  ///< for RunMemory::work; REQUIRES is_complete()
   /// Microseconds on the device for one run without copies, the mean of `times` runs in a row on the inputs
   /// of the last run.
   [[nodiscard]] double time_replays(int times);
@@ -65,15 +72,11 @@ class DeviceProgram {
   [[nodiscard]] const std::shared_ptr<const DeviceWeights>& weights() const { return weights_; }
 
  private:
-  /// What of a launch depends on the memory of a run.
-  struct Uses {
-    bool work = false;
-    bool arguments = false;
-  };
-
+  void upload_constant_results();
   [[nodiscard]] DeviceArguments own_arguments();
   void upload(const std::vector<Tensor>& inputs, const DeviceArguments& arguments);
   void bind(const DeviceArguments& arguments);
+  void bind_launch(std::size_t number);
   void issue(cuda::StreamHandle stream, const DeviceArguments& arguments, bool comes_again);
   void issue_in_order(cuda::StreamHandle stream) const;
   void wait_for_workspaces(cuda::StreamHandle stream);
@@ -82,7 +85,9 @@ class DeviceProgram {
   void issue_profiled(std::vector<LaunchTime>& profile);
   [[nodiscard]] std::vector<cuda::Launch> make(const NotedLaunches& noted);
   [[nodiscard]] cuda::DevicePointer address_of(const Location& place, const DeviceArguments& arguments) const;
-  void copy_outputs(cuda::StreamHandle stream, const DeviceArguments& arguments);
+  /// `from`: where the results lie that launches write elsewhere.
+  void copy_outputs(cuda::StreamHandle stream, const std::vector<cuda::DevicePointer>& outputs,
+                    const std::function<cuda::DevicePointer(const Location&)>& from);
   [[nodiscard]] std::vector<Tensor> download(const std::vector<Tensor>& inputs,
                                              const DeviceArguments& arguments);
 
@@ -92,17 +97,21 @@ class DeviceProgram {
   bool use_graph_;
   std::size_t streams_;
   std::shared_ptr<const DeviceWeights> weights_;
+  std::map<std::size_t, cuda::DeviceMemory> constant_results_;  ///< by output: results that are weights
   cuda::DeviceMemory own_work_;  ///< none before the first run on a caller's memory without work
   std::size_t scratch_bytes_ = 0;
   cuda::Regions regions_;  ///< what the launches are bound to
   cuda::Stream stream_;
   cuda::LaunchMaker maker_;
-  std::vector<NotedLaunches> noted_;                 ///< per launch of the plan
-  std::vector<std::vector<cuda::Launch>> launches_;  ///< likewise; none before the first run
-  std::vector<Uses> uses_;                           ///< likewise
-  std::vector<Touches> own_touches_;                 ///< likewise: memory that no argument names
-  bool has_library_ = false;                         ///< then runs share workspaces
-  cuda::Event library_done_{false};                  ///< the last such run has ended
+  std::vector<NotedLaunches> noted_;                       ///< per launch of the plan
+  std::vector<std::vector<cuda::SymbolicAddress>> names_;  ///< likewise: what depends on the memory of a run
+  std::vector<std::vector<cuda::Launch>> launches_;        ///< likewise; none before the first run
+  std::vector<std::optional<std::vector<cuda::DevicePointer>>> bound_;  ///< likewise: where `names_` lay then
+  RunValues values_;
+  std::vector<LaunchTurn> turns_;     ///< likewise, once they were asked for
+  std::vector<Touches> own_touches_;  ///< likewise: memory that no argument names
+  bool has_library_ = false;          ///< then runs share workspaces
+  cuda::Event library_done_{false};   ///< the last such run has ended
   cuda::StreamHandle library_stream_ = nullptr;
   bool library_ran_ = false;
   RecordedGraphs graphs_;

@@ -98,6 +98,8 @@ DevicePointer Regions::at(const SymbolicAddress& address) const {
       return scratch + address.offset;
     case Region::state:
       return states + address.offset;
+    case Region::value:
+      return values.at(address.number) + address.offset;
   }
   throw InternalError("corrupt region {}", static_cast<int>(address.region));
 }

@@ -20,6 +20,7 @@ struct Regions {
   std::vector<DevicePointer> weights;  ///< per slot
   std::vector<DevicePointer> inputs;
   std::vector<DevicePointer> outputs;
+  std::vector<DevicePointer> values;
   DevicePointer arena = 0;
   DevicePointer scratch = 0;
   DevicePointer states = 0;

@@ -36,7 +36,7 @@ bool is_address(std::uint64_t word) {
 
 SymbolicAddress decode_address(std::uint64_t word) {
   const auto region = static_cast<std::uint8_t>(word >> (offset_bits + number_bits));
-  if (region < static_cast<std::uint8_t>(Region::weight) || region > static_cast<std::uint8_t>(Region::state))
+  if (region < static_cast<std::uint8_t>(Region::weight) || region > static_cast<std::uint8_t>(Region::value))
     throw InternalError("a launch names {:#x}, which is no address of a region", word);
   return {static_cast<Region>(region),
           static_cast<std::uint32_t>(word >> offset_bits & ((1U << number_bits) - 1)),
@@ -73,12 +73,17 @@ NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object, const L
   return launch;
 }
 
+std::vector<SymbolicAddress> addresses_of(const NotedLaunch& launch) {
+  std::vector<SymbolicAddress> addresses;
+  for (const NotedArgument& argument : launch.arguments)
+    for (const std::uint64_t word : words_of(argument))
+      if (is_address(word)) addresses.push_back(decode_address(word));
+  return addresses;
+}
+
 bool uses_region(const NotedLaunch& launch, Region region) {
-  return std::ranges::any_of(launch.arguments, [&](const NotedArgument& argument) {
-    return std::ranges::any_of(words_of(argument), [&](std::uint64_t word) {
-      return is_address(word) && decode_address(word).region == region;
-    });
-  });
+  return std::ranges::any_of(addresses_of(launch),
+                             [&](const SymbolicAddress& each) { return each.region == region; });
 }
 
 }  // namespace sylvite::cuda

@@ -14,8 +14,9 @@
 
 namespace sylvite::cuda {
 
-/// Memory that a program is made of. `weight`, `input` and `output` are many, told apart by number.
-enum class Region : std::uint8_t { weight = 1, arena, scratch, input, output, state };
+/// Memory that a program is made of. `weight`, `input`, `output` and `value` are many, told apart by number. A value is a part of the
+/// arena, or lies elsewhere.
+enum class Region : std::uint8_t { weight = 1, arena, scratch, input, output, state, value };
 
 /// Bytes in a region.
 struct SymbolicAddress {
@@ -65,6 +66,8 @@ struct NotedLaunch {
 [[nodiscard]] NotedLaunch note_launch(const std::shared_ptr<const CudaObject>& object, const LaunchSpec& spec,
                                       const std::vector<std::uint64_t>& words);
 
+/// The addresses that the launch names.
+[[nodiscard]] std::vector<SymbolicAddress> addresses_of(const NotedLaunch& launch);
 /// Whether a launch reads or writes in `region`.
 [[nodiscard]] bool uses_region(const NotedLaunch& launch, Region region);
 
