@@ -6,6 +6,7 @@ function computes what its operation does; NotImplemented leaves it as it is.
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -236,6 +237,46 @@ def keep_compared(module: torch.fx.GraphModule) -> None:
                 side.meta["recompute"] = CheckpointPolicy.MUST_SAVE
 
 
+def _is_repeatable(node: torch.fx.Node) -> bool:
+    """Does it give the same wherever it stands?"""
+    if node.target is operator.getitem:
+        return True
+    op = node.target
+    return (
+        isinstance(op, torch._ops.OpOverload)
+        and not op._schema.is_mutable
+        and torch.Tag.nondeterministic_seeded not in op.tags
+        and op.overloadpacket not in (aten.empty, aten.empty_strided)
+    )
+
+
+def repeat_constants(module: torch.fx.GraphModule) -> None:
+    """In a joint graph: what depends on no input, and gradients read, is computed for these again. Saved it would be memory, and a mask
+    one of which nothing is known."""
+    constant: set[torch.fx.Node] = set()
+    of_gradients: set[torch.fx.Node] = set()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+
+    def copy_of(node: torch.fx.Node) -> torch.fx.Node:
+        if node not in copies:
+            for source in node.all_input_nodes:
+                copy_of(source)
+            copies[node] = module.graph.node_copy(node, copies.__getitem__)
+        return copies[node]
+
+    for node in list(module.graph.nodes):
+        if node.op == "placeholder" and node.name.startswith("tangents"):
+            of_gradients.add(node)
+        elif node.op == "call_function":
+            if not of_gradients.isdisjoint(node.all_input_nodes):
+                of_gradients.add(node)
+                with module.graph.inserting_before(node):
+                    for source in constant.intersection(node.all_input_nodes):
+                        node.replace_input_with(source, copy_of(source))
+            elif _is_repeatable(node) and constant.issuperset(node.all_input_nodes):
+                constant.add(node)
+
+
 def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) -> Any:
     """Forward and backward of a joint graph, with the same draws in both. What views show is saved, not each view of it."""
     take_branches(module)
@@ -243,6 +284,7 @@ def partition(module: torch.fx.GraphModule, *arguments: Any, **keywords: Any) ->
     drop_detaches(module)
     keep_old_values(module)
     keep_compared(module)
+    repeat_constants(module)
     with functorch_config.patch(recompute_views=True):
         forward, backward = min_cut_rematerialization_partition(module, *arguments, **keywords)
     drop_old_values(forward)
