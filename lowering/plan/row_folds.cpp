@@ -11,18 +11,19 @@
 namespace sylvite {
 namespace {
 
-bool is_row_sum(const Graph& graph, const Node& node) {
-  return node.op == Op::reduce_sum && node.attributes.integer("keepdims") != 0 &&
+bool is_row_fold(const Graph& graph, const Node& node) {
+  return (node.op == Op::reduce_sum || node.op == Op::reduce_max) &&
+         node.attributes.integer("keepdims") != 0 &&
          node.attributes.integers("axes") == Dims{graph.type(node.inputs[0]).rank() - 1};
 }
 
-/// One output, and a sum of rows as the only anchor.
-bool sums_rows(const Graph& graph, const Group& group) {
+/// One output, and a fold of rows as the only anchor.
+bool folds_rows(const Graph& graph, const Group& group) {
   int sums = 0, anchors = 0;
   for (const NodeId id : group.nodes) {
     if (role_of(graph.node(id)) != Role::anchor) continue;
     ++anchors;
-    if (is_row_sum(graph, graph.node(id))) ++sums;
+    if (is_row_fold(graph, graph.node(id))) ++sums;
   }
   return group.outputs.size() == 1 && sums == 1 && anchors == 1;
 }
@@ -48,8 +49,10 @@ class RowFolder {
   std::vector<Group> run() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (is_work(graph_, groups_[i])) take_sums(i);
-      if (!groups_[i].nodes.empty() && sums_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
+      if (!groups_[i].nodes.empty() && folds_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
     }
+    for (std::size_t i = 0; i < groups_.size(); ++i)
+      if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) take_sums(i);
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     return std::move(groups_);
   }
@@ -79,6 +82,7 @@ class RowFolder {
       if (is_read_outside(groups_[sum].outputs[0], i, taken)) outputs.push_back(groups_[sum].outputs[0]);
     Group together{{nodes.begin(), nodes.end()}, std::move(outputs), std::move(reason)};
     if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return;
+    sums_.erase(groups_[i].outputs[0]);
     for (const std::size_t sum : taken) {
       sums_.erase(groups_[sum].outputs[0]);
       for (const NodeId id : groups_[sum].nodes) {

@@ -27,6 +27,7 @@ extern const std::string_view cuda_norm;                       ///< the row temp
 extern const std::string_view cuda_image_norm;          ///< images that are normed by groups of channels
 extern const std::string_view cuda_softmax_columns;     ///< softmax along few rows of columns
 extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
+extern const std::string_view cuda_row_walks;           ///< the same of long rows
 extern const std::string_view cuda_columns;             ///< the column template's kernel
 extern const std::string_view cuda_concat;              ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;           ///< depthwise convolutions

@@ -8,8 +8,10 @@ namespace sylvite {
 namespace {
 
 Form form_of_row_folds(const CudaNormChoice& choice) {
-  return {cuda_row_folds_form,
-          {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
+  Form form{cuda_row_folds_form,
+            {{"threads", choice.threads}, {"rows", choice.rows}, {"streams", choice.streams ? 1 : 0}}};
+  if (choice.items > 0) form.parameters["items"] = choice.items;
+  return form;
 }
 
 }  // namespace
@@ -23,7 +25,8 @@ const Space cuda_row_folds_space = {
 CudaTemplate cuda_row_folds_template(const Kernel& kernel, const Form& form) {
   const CudaRowFoldsProblem problem = require_problem(read_cuda_row_folds(kernel), cuda_row_folds_form);
   const auto number = [&](const char* name) { return static_cast<int>(form.at(name)); };
-  return make_cuda_row_folds(problem, {number("threads"), number("rows"), number("streams") != 0});
+  return make_cuda_row_folds(problem, {number("threads"), number("rows"), number("streams") != 0,
+                                       form.parameters.contains("items") ? number("items") : 0});
 }
 
 }  // namespace sylvite

@@ -72,5 +72,23 @@ TEST_F(RowFolds, SumsOfColumnsStayApart) {
   EXPECT_EQ(launches(with_template_for(2)), 2U);
 }
 
+/// What the gradient of a loss reads again.
+TEST_F(RowFolds, SumsOfWhatOtherFoldsMadeAreOneKernelWithThem) {
+  const ValueId most = graph.add(Op::reduce_max, {d}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::log, {sum(graph.add(Op::exp, {sub(d, most)}), 1)}), most};
+  EXPECT_EQ(launches(with_template_for(2)), 1U);
+  EXPECT_EQ(launches(with_template_for(1)), 2U);
+  expect_faithful(graph, lower(graph, with_template_for(2)), 1e-4);
+}
+
+/// Work on the rows takes all of them before.
+TEST_F(RowFolds, WorkTakesSumsOfSums) {
+  const ValueId most = graph.add(Op::reduce_max, {d}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+  const ValueId powers = graph.add(Op::exp, {sub(d, most)});
+  graph.outputs = {graph.add(Op::div, {powers, sum(powers, 1)})};
+  EXPECT_EQ(launches(with_template_for(2)), 1U);
+  expect_faithful(graph, lower(graph, with_template_for(2)), 1e-4);
+}
+
 }  // namespace
 }  // namespace sylvite::row_folds_test

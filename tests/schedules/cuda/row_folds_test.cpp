@@ -47,11 +47,11 @@ TEST(CudaRowFolds, RefusesWithAReason) {
   EXPECT_THAT(refusal("graph g(%a: f32[64,64]) { %v: f32[1,64] = reduce_sum(%a) {axes=[0], keepdims=1} "
                       "%w: f32[64,64] = mul(%a, %v) return %w }"),
               HasSubstr("innermost"));
-  EXPECT_THAT(refusal("graph g(%a: f32[64,64]) { %v: f32[64,1] = reduce_max(%a) {axes=[1], keepdims=1} "
+  EXPECT_THAT(refusal("graph g(%a: f32[64,64]) { %v: f32[64,1] = reduce_prod(%a) {axes=[1], keepdims=1} "
                       "%w: f32[64,64] = mul(%a, %v) return %w }"),
               HasSubstr("another operation"));
-  EXPECT_THAT(refusal("graph g(%a: f32[2,200000]) { %v: f32[2,1] = reduce_sum(%a) {axes=[1], keepdims=1} "
-                      "%w: f32[2,200000] = mul(%a, %v) return %w }"),
+  EXPECT_THAT(refusal("graph g(%a: f32[2,300000]) { %v: f32[2,1] = reduce_sum(%a) {axes=[1], keepdims=1} "
+                      "%w: f32[2,300000] = mul(%a, %v) return %w }"),
               HasSubstr("registers"));
 }
 
