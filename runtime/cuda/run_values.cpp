@@ -8,7 +8,7 @@ namespace {
 
 /// Of a value with memory of its own: what an allocation costs is little beside it.
 constexpr std::int64_t least_own_bytes = 1 << 20;
-constexpr std::int64_t most_own_values = 256; // of one size that an arena would hold
+constexpr std::int64_t most_own_values = 256;  // of one size that an arena would hold
 
 std::int64_t peak_of(const std::vector<ArenaValue>& values) {
   std::int64_t peak = 0;
