@@ -163,6 +163,7 @@ ImportOptions import_options(const CompileConfig& config, const ImportOptions& g
     import.random_weights = true;
     import.seed = static_cast<std::uint64_t>(config.import_random_weights);
   }
+  import.products_are_fast = import.products_are_fast || config.device == DeviceKind::cuda;
   import.follow_links = import.follow_links || config.import_follow_links;
   for (const auto& [name, extent] : config.import_dims) import.dims[name] = extent;
   for (const auto& [name, dims] : config.import_shapes) import.input_shapes[name] = dims;

@@ -1,9 +1,14 @@
 #include "frontend/build/fourier.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <numbers>
+
+#include "base/rounding.h"
+#include "frontend/graph/rewrite.h"
 
 namespace sylvite {
 namespace {
@@ -71,12 +76,11 @@ Signal times(const Signal& x, const FourierMatrix& m, const std::function<Sym(Sy
 
 /// The largest divisor up to the root, where two short transforms take much less than one product with a matrix; else 1.
 std::int64_t first_factor(const Fourier& fourier) {
-  constexpr std::int64_t least_length = 256, least_factor = 12;
+  constexpr std::int64_t least_factor = 12;
+  const std::int64_t least_length = fourier.is_one_product ? 2049 : 256;
   auto factor = static_cast<std::int64_t>(std::sqrt(static_cast<double>(fourier.length)));
   while (factor > 1 && fourier.length % factor != 0) --factor;
-  const bool is_worth_it =
-      !fourier.is_one_product && fourier.length >= least_length && factor >= least_factor;
-  return is_worth_it ? factor : 1;
+  return fourier.length >= least_length && factor >= least_factor ? factor : 1;
 }
 
 /// Of a half: the frequencies between the first and the middle come again, mirrored, with the other sign of their angle.
@@ -133,20 +137,42 @@ struct RealMatrix {
   bool is_together;
   /// [made * outputs, parts * length]; else that transposed.
   bool is_left;
+  /// Given parts that lie apart begin at multiples of so many numbers, with zeros between.
+  std::int64_t unit;
 
+  [[nodiscard]] std::int64_t places() const { return is_together ? length : round_up(length, unit); }
+
+  /// Transforms that are alike share one constant, which its name tells.
   [[nodiscard]] Sym made_by(GraphBuilder& b, DType dtype) const {
-    const std::int64_t rows = made * outputs, columns = parts * length;
+    const std::int64_t rows = made * outputs, columns = parts * places();
+    const std::string name = fmt::format("fourier {} {} {}x{} of {}x{}{}{}{}", fourier.length,
+                                         dtype_name(dtype), made, outputs, parts, length,
+                                         expands(fourier)     ? " whole"
+                                         : fourier.is_inverse ? " back"
+                                                              : "",
+                                         is_together ? " together" : "",
+                                         is_left    ? " left"
+                                         : unit > 1 ? " aligned"
+                                                    : "");
+    for (std::size_t id = b.graph().values().size(); id-- > 0;)
+      if (const Value& value = b.graph().value(static_cast<ValueId>(id));
+          value.constant && value.name == name)
+        return {b, static_cast<ValueId>(id)};
     b.reserve_table({rows, columns});
-    std::vector<double> values;
+    std::vector<double> values, sines;
+    for (std::int64_t part = 0; part < 4 * fourier.length; ++part)
+      sines.push_back(sine_of_part(part, 4 * fourier.length));
     const auto entry = [&](std::int64_t row, std::int64_t column) {
       const auto [output, result] = number_and_part(row, outputs, made);
-      const auto [place, part] = number_and_part(column, length, parts);
-      return factor(place, output, part, result);
+      const auto [place, part] = number_and_part(column, places(), parts);
+      return place >= length ? 0.0 : factor(sines, place, output, part, result);
     };
     for (std::int64_t i = 0; i < (is_left ? rows : columns); ++i)
       for (std::int64_t j = 0; j < (is_left ? columns : rows); ++j)
         values.push_back(is_left ? entry(i, j) : entry(j, i));
-    return b.reals(dtype, is_left ? Dims{rows, columns} : Dims{columns, rows}, values);
+    const Sym matrix = b.reals(dtype, is_left ? Dims{rows, columns} : Dims{columns, rows}, values);
+    b.graph().value(matrix.id()).name = name;
+    return matrix;
   }
 
  private:
@@ -157,28 +183,48 @@ struct RealMatrix {
   }
 
   /// Of a half, the frequencies between the first and the middle stand for their mirror images too.
-  [[nodiscard]] double factor(std::int64_t place, std::int64_t output, std::int64_t part,
-                              std::int64_t result) const {
+  [[nodiscard]] double factor(const std::vector<double>& sines, std::int64_t place, std::int64_t output,
+                              std::int64_t part, std::int64_t result) const {
     const std::int64_t n = fourier.length, turn = place * output % n;
     const bool is_twice = expands(fourier) && place > 0 && 2 * place < n;
     const double scale = (is_twice ? 2.0 : 1.0) / (fourier.is_inverse ? static_cast<double>(n) : 1.0);
-    if (part == result) return scale * sine_of_part((4 * turn + n) % (4 * n), 4 * n);
-    const double sine = scale * sine_of_part(turn, n);
+    if (part == result) return scale * sines.at(static_cast<std::size_t>((4 * turn + n) % (4 * n)));
+    const double sine = scale * sines.at(static_cast<std::size_t>(4 * turn));
     return fourier.is_inverse == (result > part) ? sine : -sine;
   }
 };
 
+/// The parts of a spectrum along its last axis, one behind the other, each filled up to so many numbers.
+Sym parts_in_a_row(Sym x, std::int64_t places) {
+  GraphBuilder& b = x.builder();
+  const int last = x.rank() - 1;
+  const Node* const joined = producer_if(b.graph(), x.id(), Op::concat);
+  const bool is_joined = joined != nullptr && joined->attributes.integer("axis") == last &&
+                         static_cast<std::int64_t>(joined->inputs.size()) == x.dim(-1) &&
+                         b.graph().type(joined->inputs[0]).dims().back() == 1;
+  const std::vector<ValueId> made = is_joined ? joined->inputs : std::vector<ValueId>{};
+  std::vector<Sym> parts;
+  for (int i = 0; i < static_cast<int>(x.dim(-1)); ++i) {
+    const Sym part = is_joined ? Sym(b, made[static_cast<std::size_t>(i)]) : slice(x, -1, i, i + 1);
+    parts.push_back(fit_length(part, last - 1, places));
+  }
+  return concat(parts, last - 1);
+}
+
 /// One product. Where much lies behind the axis the matrix stands on the left, and nothing is moved. The parts of a real signal's
 /// spectrum lie ahead of the axis and other parts behind, so that between the transforms along two neighbouring axes they stay.
 Sym transform_at_once(Sym x, int axis, const Fourier& fourier, std::int64_t outputs) {
-  constexpr std::int64_t least_behind = 64, vector = 8;
+  constexpr std::int64_t least_behind = 64, vector = 8, least_aligned = 128;
   GraphBuilder& b = x.builder();
   const int rank = x.rank();
   std::int64_t ahead = 1, behind = 1;
   for (int d = 0; d < rank - 1; ++d) (d < axis ? ahead : behind) *= d == axis ? 1 : x.dim(d);
   const bool is_left = behind >= least_behind && behind % vector == 0;
-  const RealMatrix matrix{
-      fourier, x.dim(axis), x.dim(-1), outputs, expands(fourier) ? 1 : 2, !fourier.is_onesided, is_left};
+  const std::int64_t parts = x.dim(-1), made = expands(fourier) ? 1 : 2;
+  const bool is_aligned =
+      fourier.is_one_product && !is_left && expands(fourier) && x.dim(axis) >= least_aligned;
+  const RealMatrix matrix{fourier, x.dim(axis),          parts,   outputs,
+                          made,    !fourier.is_onesided, is_left, is_aligned ? vector : 1};
   std::vector<std::int64_t> order, back(static_cast<std::size_t>(rank));
   const auto add_range = [&](int first, int last) {
     for (int d = first; d < last; ++d) order.push_back(d);
@@ -194,8 +240,10 @@ Sym transform_at_once(Sym x, int axis, const Fourier& fourier, std::int64_t outp
     back[static_cast<std::size_t>(from)] = static_cast<std::int64_t>(i);
     dims.push_back(from == axis ? outputs : from == rank - 1 ? matrix.made : x.dim(from));
   }
-  const Sym given = transpose(x, order), own = matrix.made_by(b, x.dtype());
-  const std::int64_t numbers = matrix.parts * matrix.length;
+  const Sym given = is_aligned && axis == rank - 2 ? parts_in_a_row(x, matrix.places())
+                                                   : transpose(fit_length(x, axis, matrix.places()), order);
+  const Sym own = matrix.made_by(b, x.dtype());
+  const std::int64_t numbers = matrix.parts * matrix.places();
   const Sym y = is_left ? matmul(own, reshape(given, {ahead, numbers, behind}))
                         : matmul(reshape(given, {ahead * behind, numbers}), own);
   return transpose(reshape(y, dims), back);

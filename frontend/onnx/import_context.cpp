@@ -71,6 +71,10 @@ const std::string& ImportContext::input_name(int i) const {
   return node_.input(i);
 }
 
+bool ImportContext::products_are_fast() const {
+  return importer_.options().products_are_fast;
+}
+
 bool ImportContext::is_state(int i) const {
   return frame_.caller == nullptr && importer_.options().states.contains(input_name(i));
 }

@@ -63,6 +63,7 @@ class ImportContext {
   [[nodiscard]] bool has_input(int i);
   [[nodiscard]] Sym input(int i);                            ///< throws ModelError when absent
   [[nodiscard]] const std::string& input_name(int i) const;  ///< REQUIRES that the node has it
+  [[nodiscard]] bool products_are_fast() const;              ///< as ImportOptions says
   [[nodiscard]] bool is_state(int i) const;  ///< an input of the model that stays between runs
   [[nodiscard]] Sym optional(int i);         ///< tests false when absent
   [[nodiscard]] std::vector<Sym> inputs();

@@ -22,6 +22,7 @@ void dft(ImportContext& c) {
   const int at = normalize_axis(axis, x.rank());
   if (at == x.rank() - 1) throw ModelError("the last axis holds real and imaginary parts");
   Fourier fourier;
+  fourier.is_one_product = c.products_are_fast();
   fourier.is_inverse = c.integer("inverse", 0) != 0;
   fourier.is_onesided = c.integer("onesided", 0) != 0;
   fourier.length = fourier.is_inverse && fourier.is_onesided ? 2 * (x.dim(at) - 1) : x.dim(at);
@@ -42,6 +43,7 @@ void real_dft(ImportContext& c) {
   if (x.rank() < 2 || (is_inverse && x.dim(-1) != 2))
     throw ModelError("the input is no signal, or no spectrum of real and imaginary parts");
   Fourier fourier;
+  fourier.is_one_product = c.products_are_fast();
   fourier.is_inverse = is_inverse;
   fourier.is_onesided = true;
   fourier.length = is_inverse ? 2 * (x.dim(-2) - 1) : x.dim(-2);
@@ -67,6 +69,7 @@ void stft(ImportContext& c) {
   Sym framed = gather(x, c.builder().constant(Tensor::of(DType::i64, {frames, length}, index)), 1);
   if (window) framed = framed * reshape(window, {window.size(), 1});
   Fourier fourier;
+  fourier.is_one_product = c.products_are_fast();
   fourier.length = length;
   fourier.is_onesided = c.integer("onesided", 1) != 0;
   c.output(fourier_transform(framed, -2, fourier));

@@ -28,6 +28,8 @@ struct ImportOptions {
   /// Fill initializers whose data is absent (external with no location or no file) with seeded random values,
   /// scaled by fan-in.
   bool random_weights = false;
+  /// Products take little beside what moves, as on a GPU: longer transforms are products with one matrix.
+  bool products_are_fast = false;
   /// Read external data through any symbolic link, and files of several hard links. Without it only a link to what lies
   /// beside the file that the model itself, a link, leads to is followed.
   bool follow_links = false;
