@@ -38,6 +38,8 @@ constexpr Pass<Options> table[] = {
     {"pad_windows", always, plain<pad_windows>,
      "zeros around an image are the padding of the convolution that reads it, and slices come ahead of pads",
      has<Op::pad>},
+    {"trim_products", always, plain<trim_products>,
+     "weights lose what only meets zeros, or makes what nobody reads", has<Op::matmul>},
     {"fold_batch_norm", always, plain<fold_batch_norm>,
      "BatchNorm into the convolution before it, else into a scale and a shift", has<Op::batch_norm>},
     {"drop_new_casts", always, plain<simplify_views>,

@@ -26,6 +26,7 @@ namespace sylvite {
 [[nodiscard]] Graph fold_batch_norm(const Graph& graph);
 [[nodiscard]] Graph fold_conv_bias(const Graph& graph);
 [[nodiscard]] Graph pad_windows(const Graph& graph);
+[[nodiscard]] Graph trim_products(const Graph& graph);
 [[nodiscard]] Graph drop_padded_taps(const Graph& graph, bool open_sizes);
 [[nodiscard]] Graph fuse_gelu(const Graph& graph);
 [[nodiscard]] Graph fuse_silu(const Graph& graph);
