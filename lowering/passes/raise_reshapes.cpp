@@ -2,7 +2,10 @@
 // After:  y = mul(matmul(a, b), tanh(reshape(x)))
 // A reshape of what is in memory is free, but one of what is computed keeps it out of the kernel that reads it. Pointwise work
 // that is read through equal reshapes alone is done on reshaped operands, if those are in memory anyway, or cost no more to
-// compute again than to read: what others read as it is stays for these.
+// compute again than to read: what others read as it is stays for these. A fold that keeps its dims, of which such work is
+// made, drops them, so that what stands behind the reshape joins it:
+// Before: y = add(reshape(log(reduce_sum(x))), z)    x [32, 17, 17], kept dims [32, 1, 17], z [32, 17]
+// After:  y = add(log(reduce_sum(x)), z)             the sum drops its dims
 
 #include <algorithm>
 #include <optional>
@@ -28,8 +31,8 @@ class Raiser {
         dims_(graph.values().size()) {
     for (const ValueId output : graph.outputs) is_output_[output] = true;
     for (const Node& node : graph.nodes())
-      may_[node.outputs[0]] = has_trait(node.op, OpTrait::pointwise) && node.outputs.size() == 1 &&
-                              graph.type(node.outputs[0]).element_count() > 0;
+      may_[node.outputs[0]] = (has_trait(node.op, OpTrait::pointwise) || keeps_dims(node)) &&
+                              node.outputs.size() == 1 && graph.type(node.outputs[0]).element_count() > 0;
     while (narrow()) {
     }
   }
@@ -42,6 +45,12 @@ class Raiser {
       return true;
     }
     if (!may_[made]) return false;
+    if (keeps_dims(node)) {
+      Attributes attributes = node.attributes;
+      attributes.set("keepdims", std::int64_t{0});
+      rewriter.set(made, rewriter.graph().add(node.op, rewriter.mapped(node.inputs), attributes, node.name));
+      return true;
+    }
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size());
     for (const ValueId id : node.inputs) inputs.push_back(reshaped(rewriter, id, made, dims_[made]));
@@ -58,20 +67,46 @@ class Raiser {
       const ValueId made = node->outputs[0];
       if (!may_[made]) continue;
       const std::optional<Dims> wanted = wanted_dims(made);
-      may_[made] = wanted.has_value();
+      may_[made] = wanted.has_value() && (!keeps_dims(*node) || drops_dims(*node, *wanted));
       any = any || !may_[made];
       if (wanted) dims_[made] = *wanted;
     }
     for (const Node& node : nodes) {
       const ValueId made = node.outputs[0];
       const auto is_whole_operand = [&](ValueId id) { return id != no_value && is_whole(id, made); };
-      if (!may_[made] || (std::ranges::all_of(node.inputs, [&](ValueId id) { return takes(id, made); }) &&
-                          std::ranges::any_of(node.inputs, is_whole_operand)))
+      if (!may_[made] || keeps_dims(node) ||
+          (std::ranges::all_of(node.inputs, [&](ValueId id) { return takes(id, made); }) &&
+           std::ranges::any_of(node.inputs, is_whole_operand)))
         continue;
       may_[made] = false;
       any = true;
     }
     return any;
+  }
+
+  [[nodiscard]] static bool keeps_dims(const Node& node) {
+    return has_trait(node.op, OpTrait::reduction) && node.outputs.size() == 1 &&
+           node.attributes.has("axes") && node.attributes.integer("keepdims") != 0;
+  }
+
+  /// Is what a fold's readers want its result without the folded dims, and does work stand behind that?
+  [[nodiscard]] bool drops_dims(const Node& fold, const Dims& wanted) const {
+    const Dims &axes = fold.attributes.integers("axes"), dims = graph_.type(fold.outputs[0]).dims();
+    Dims left;
+    for (std::size_t d = 0; d < dims.size(); ++d)
+      if (std::ranges::find(axes, static_cast<std::int64_t>(d)) == axes.end()) left.push_back(dims[d]);
+    return left == wanted && std::ranges::all_of(uses_[fold.outputs[0]], [&](NodeId use) {
+             return graph_.node(use).op != Op::reshape && meets_work(graph_.node(use).outputs[0]);
+           });
+  }
+  /// Is some reshape of what is raised read by pointwise work?
+  [[nodiscard]] bool meets_work(ValueId id) const {
+    return std::ranges::any_of(uses_[id], [&](NodeId use) {
+      const ValueId made = graph_.node(use).outputs[0];
+      if (graph_.node(use).op != Op::reshape) return may_[made] && meets_work(made);
+      return std::ranges::any_of(
+          uses_[made], [&](NodeId reader) { return has_trait(graph_.node(reader).op, OpTrait::pointwise); });
+    });
   }
 
   /// What all readers want the value to be.
@@ -114,7 +149,25 @@ class Raiser {
     const NodeId producer = graph_.value(id).producer;
     return producer == no_node || graph_.node(producer).op == Op::reshape || is_output_[id] ||
            graph_.type(id).element_count() * few <= graph_.type(made).element_count() ||
-           std::ranges::any_of(uses_[id], [&](NodeId use) { return reads_memory(graph_.node(use), id); });
+           std::ranges::any_of(uses_[id], [&](NodeId use) { return reads_memory(graph_.node(use), id); }) ||
+           is_repeated_fold(id);
+  }
+
+  /// A fold's result, or work on it, that a kernel reads for many elements of its own.
+  [[nodiscard]] bool is_repeated_fold(ValueId id) const {
+    const std::int64_t elements = graph_.type(id).element_count();
+    return comes_of_fold(id, most_repeated) && std::ranges::any_of(uses_[id], [&](NodeId use) {
+             return graph_.type(graph_.node(use).outputs[0]).element_count() > elements;
+           });
+  }
+  [[nodiscard]] bool comes_of_fold(ValueId id, int most) const {
+    const NodeId producer = graph_.value(id).producer;
+    if (most == 0 || producer == no_node) return false;
+    const Node& node = graph_.node(producer);
+    return has_trait(node.op, OpTrait::reduction) ||
+           (has_trait(node.op, OpTrait::pointwise) && std::ranges::any_of(node.inputs, [&](ValueId input) {
+              return input != no_value && is_whole(input, id) && comes_of_fold(input, most - 1);
+            }));
   }
 
   [[nodiscard]] static bool reads_memory(const Node& reader, ValueId id) {

@@ -34,6 +34,27 @@ TEST(RaiseReshapes, OperandsOfWhatIsRaisedAreRaisedBack) {
   expect_lowers_faithfully(graph);
 }
 
+/// log(sum) + largest, both of folds that keep their dims, which a reshape drops ahead of other work.
+TEST(RaiseReshapes, FoldsDropTheirDimsWhereWorkStandsBehind) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 5, 4})), z = graph.add_input("z", f32({3, 4}));
+  const Attributes fold = {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}};
+  const ValueId most = graph.add(Op::abs, {graph.add(Op::reduce_max, {x}, fold)});
+  const ValueId sum = graph.add(Op::reduce_sum, {graph.add(Op::exp, {graph.add(Op::sub, {x, most})})}, fold);
+  const ValueId whole = graph.add(Op::add, {graph.add(Op::log, {sum}), most});
+  graph.outputs = {graph.add(Op::add, {reshape(graph, whole, {3, 4}), z})};
+  EXPECT_EQ(lower(graph).launches.size(), 2U);
+  expect_lowers_faithfully(graph);
+}
+
+TEST(RaiseReshapes, FoldsKeepTheirDimsWhereNoWorkStandsBehind) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({3, 5, 4}));
+  const Attributes fold = {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}};
+  graph.outputs = {reshape(graph, graph.add(Op::exp, {graph.add(Op::reduce_sum, {x}, fold)}), {3, 4})};
+  EXPECT_TRUE(same_structure(raise_reshapes(graph), graph));
+}
+
 TEST(RaiseReshapes, LeavesWhatOthersReadAsItIs) {
   const auto with = [](ValueId (*other)(Graph&, ValueId)) {
     Graph graph;
