@@ -28,7 +28,10 @@ namespace sylvite {
 namespace {
 
 constexpr std::size_t most_nodes = 48;       ///< per group: compile time grows with each
+constexpr std::size_t most_gpu_nodes = 160;  ///< of samples between elements of volumes, say, one kernel
 constexpr std::size_t most_inputs = 12;      ///< per group, besides its anchor's own
+constexpr std::size_t most_gpu_inputs =
+    32;  ///< weights and places of samples, until what they are made of is met
 constexpr std::size_t most_repetitions = 4;  ///< groups that compute the same cheap node
 constexpr int most_gathers = 2;              ///< behind each other: lines, then columns, of a resize
 
@@ -236,7 +239,8 @@ class Fuser {
 
   /// A concat may have many inputs of its own.
   [[nodiscard]] std::size_t inputs_allowed(NodeId anchor) const {
-    return most_inputs + (anchor == no_node ? 0 : node(anchor).inputs.size());
+    return (options_.refuse_template ? most_gpu_inputs : most_inputs) +
+           (anchor == no_node ? 0 : node(anchor).inputs.size());
   }
 
   [[nodiscard]] std::size_t count_inputs(const NodeSet& nodes) const {
@@ -394,7 +398,7 @@ class Fuser {
   /// How the group would read the node's result if it computed it, or nothing when it would not.
   [[nodiscard]] std::optional<Reading> allowance_in(const Draft& draft, NodeId id) const {
     const Node& candidate = node(id);
-    if (draft.nodes.size() >= most_nodes) return std::nullopt;
+    if (draft.nodes.size() >= (options_.refuse_template ? most_gpu_nodes : most_nodes)) return std::nullopt;
     Reading reading;
     for (NodeId reader : readers_[candidate.outputs[0]]) {
       if (!draft.nodes.contains(reader)) continue;
