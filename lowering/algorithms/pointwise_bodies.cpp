@@ -168,8 +168,14 @@ Expr truncated_div(const Expr& a, const Expr& b) {
   return select(b == 0, constant_like(a, 0), size);
 }
 
-Expr divide(const Expr& a, const Expr& b) {
-  return a.type().is_float() ? strict_div(a, b) : truncated_div(a, b);
+/// On a GPU a result of 16 bits is a product by the inverse, which elements that one thread divides by the same number share:
+/// a division is some ten instructions there. Divisors below 2^-128 have no inverse, and give infinity.
+Expr divide(const PointwiseOperands& o) {
+  const Expr &a = o.x[0], &b = o.x[1];
+  if (!a.type().is_float()) return truncated_div(a, b);
+  const bool is_narrow_result = o.to == DType::bf16 || o.to == DType::f16;
+  if (!is_narrow_result || a.type().bits() != 32 || !DeviceMath::is_used()) return strict_div(a, b);
+  return strict_mul(a, strict_div(constant_like(b, 1), b));
 }
 
 Expr modulo(const Expr& a, const Expr& b, bool sign_of_dividend) {
@@ -328,7 +334,7 @@ constexpr PointwiseBody bodies[] = {
     {Op::sqrt, unary<math_sqrt>, "sqrtf({0})"},
     {Op::rsqrt, unary<math_rsqrt>, "1.f / sqrtf({0})", "rsqrtf({0})"},
     {Op::reciprocal, [](const Operands& o) { return strict_div(constant_like(o.x[0], 1), o.x[0]); },
-     "1.f / {0}"},
+     "1.f / {0}", "div_fast(1.f, {0})"},
     {Op::exp, unary<math_exp>, "expf({0})", "__expf({0})"},
     {Op::log, unary<math_log>, "logf({0})"},
     {Op::sin, unary<math_sin>, "sinf({0})", "sin_fast({0})"},
@@ -370,7 +376,7 @@ constexpr PointwiseBody bodies[] = {
     {Op::add, binary<strict_add>, "{0} + {1}"},
     {Op::sub, binary<strict_sub>, "{0} - {1}"},
     {Op::mul, binary<strict_mul>, "{0} * {1}"},
-    {Op::div, binary<divide>, "{0} / {1}"},
+    {Op::div, divide, "{0} / {1}", "div_fast({0}, {1})"},
     {Op::pow, binary<power>, "powf({0}, {1})"},
     {Op::mod,
      [](const Operands& o) { return modulo(o.x[0], o.x[1], o.node.attributes.integer("fmod") != 0); },

@@ -1,4 +1,4 @@
-// What printed pointwise expressions call (lowering/algorithms/pointwise_bodies.cpp). Plain C++ apart from DEVICE and the three
+// What printed pointwise expressions call (lowering/algorithms/pointwise_bodies.cpp). Plain C++ apart from DEVICE and the
 // functions that a card has instructions for, so that a test can compile it for the CPU.
 // Functions that end in _fast err by up to 1e-3 of the result, sines by up to 1e-6: for results that are stored in 16 bits.
 
@@ -20,14 +20,34 @@ DEVICE float round_f16(float x) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(r));
   return y;
 }
-#endif
-
+// Within two units of the last place, whatever the divisor.
+DEVICE float div_fast(float a, float b) {
+  float r;
+  asm("div.full.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+DEVICE float nan_min(float a, float b) {
+  float r;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+DEVICE float nan_max(float a, float b) {
+  float r;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(r) : "f"(a), "f"(b));
+  return r;
+}
+#else
+DEVICE float div_fast(float a, float b) {
+  return a / b;
+}
 DEVICE float nan_min(float a, float b) {
   return a != a || a < b ? a : b != b || b < a ? b : a;
 }
 DEVICE float nan_max(float a, float b) {
   return a != a || b < a ? a : b != b || a < b ? b : a;
 }
+#endif
+
 DEVICE float clamp01(float x) {
   return x < 0.f ? 0.f : 1.f < x ? 1.f : x;
 }
