@@ -19,14 +19,19 @@ std::vector<int> ranks_without_units(const Dims& dims) {
 }
 
 /// reshape(slice(x)) as slice(reshape(x)): each sliced axis must be cut in whole multiples of what it is
-/// split into.
+/// split into. Axes of x that have one element are none: those of `to` stand for axes that are cut to one.
 std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const Dims& to) {
-  const Dims whole = graph.type(slice.inputs[0]).dims();
-  const Dims from = graph.type(slice.outputs[0]).dims();
-  const Dims& starts = slice.attributes.integers("starts");
+  const Dims dims = graph.type(slice.inputs[0]).dims(), sizes = graph.type(slice.outputs[0]).dims();
   const Dims& steps = slice.attributes.integers("steps");
   if (std::any_of(steps.begin(), steps.end(), [](std::int64_t step) { return step != 1; }))
     return std::nullopt;
+  Dims whole, from, starts;
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] == 1) continue;
+    whole.push_back(dims[d]);
+    from.push_back(sizes[d]);
+    starts.push_back(slice.attributes.integers("starts")[d]);
+  }
   Dims whole_to;
   Dims new_starts;
   for (const DimGroup& group : dim_groups(from, to)) {
@@ -44,10 +49,12 @@ std::optional<ValueId> slice_of_reshape(Graph& graph, const Node& slice, const D
     // Along the group's dims taken as one, the slice is a run of `size` elements.
     const std::int64_t step = product(from, *cut + 1, group.from_end);
     const std::int64_t size = from[*cut] * step;
-    const std::int64_t inner = size / to[group.to_begin];
+    std::size_t first = group.to_begin;
+    while (to[first] == 1 && first + 1 < group.to_end) ++first;
+    const std::int64_t inner = size / to[first];
     if (starts[*cut] * step % inner != 0 || whole[*cut] * step % inner != 0) return std::nullopt;
-    whole_to[group.to_begin] = whole[*cut] * step / inner;
-    new_starts[group.to_begin] = starts[*cut] * step / inner;
+    whole_to[first] = whole[*cut] * step / inner;
+    new_starts[first] = starts[*cut] * step / inner;
   }
   const ValueId x = add_reshape(graph, slice.inputs[0], whole_to);
   return add_slice(graph, x, new_starts, to, Dims(to.size(), 1));

@@ -4,6 +4,7 @@
 
 #include "frontend/graph/copy.h"
 #include "frontend/graph/interpreter.h"
+#include "frontend/graph/rewrite.h"
 #include "sylvite/graph_text.h"
 
 namespace sylvite::views_test {
@@ -24,6 +25,27 @@ TEST(OwnOperand, IsReadOnceAndNotComputed) {
   EXPECT_EQ(own_weight(turned + "  %n: f32[4,4] = neg(%t)\n" + product), "");
   EXPECT_EQ(own_weight(turned + "  %n: f32[4,4] = neg(%w)\n" + product), "");
   EXPECT_EQ(own_weight("  %t: f32[4,4] = neg(%w)\n" + product), "");
+}
+
+TEST(AddReshape, AroundASliceToOneElementIsNone) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {4, 3}));
+  const ValueId unit = add_reshape(graph, x, {4, 1, 3});
+  const ValueId sliced = add_slice(graph, unit, {0, 0, 2}, {4, 1, 1}, {1, 1, 1});
+  const ValueId y = add_reshape(graph, sliced, {4, 1});
+  const Node* const slice = producer_if(graph, y, Op::slice);
+  ASSERT_NE(slice, nullptr);
+  EXPECT_EQ(slice->inputs[0], x);
+  EXPECT_EQ(slice->attributes.integers("starts"), (Dims{0, 2}));
+}
+
+TEST(AddReshape, OfASliceWithAnotherDimAheadIsASlice) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {4, 7}));
+  const ValueId y = add_reshape(graph, add_slice(graph, x, {0, 2}, {4, 3}, {1, 1}), {4, 1, 3});
+  const Node* const slice = producer_if(graph, y, Op::slice);
+  ASSERT_NE(slice, nullptr);
+  EXPECT_EQ(slice->attributes.integers("starts"), (Dims{0, 0, 2}));
 }
 
 TEST(AddReshape, OfASliceOfATransposeReadsTheSliceAlone) {
