@@ -56,6 +56,8 @@ constexpr Pass<Options> table[] = {
      "products of many tiny matrices are sums of products of their columns and rows", has<Op::matmul>},
     {"fold_scans", fuses_for_templates, plain<fold_scans>,
      "running sums of few elements are sums, each of those that count", has<Op::cumsum>},
+    {"gather_rolls", fuses_for_templates, plain<gather_rolls>,
+     "little values whose parts change places are looked up, by the work that reads them", has<Op::concat>},
     {"extend_work", fuses_for_templates, plain<extend_work>,
      "concats of a value's few places as they are and of work on the others are work on all",
      has<Op::concat>},

@@ -128,6 +128,9 @@ namespace sylvite {
 /// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
 [[nodiscard]] Graph flatten(const Graph& graph);
 
+/// The same graph in which little values whose two parts change places, for pointwise work alone, are gathered.
+[[nodiscard]] Graph gather_rolls(const Graph& graph);
+
 /// The same graph in which pointwise work that is read through equal reshapes alone, of inputs, reshaped and small values, is work
 /// on reshapes of these.
 [[nodiscard]] Graph raise_reshapes(const Graph& graph);

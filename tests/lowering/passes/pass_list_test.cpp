@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "frontend/graph/views.h"
 #include "frontend/passes/pass_list.h"
 #include "sylvite/graph_text.h"
 #include "tests/lowering/sample_graphs.h"
@@ -350,6 +351,17 @@ Graph members() {
   return graph;
 }
 
+/// What lies behind each element, around the end of its row.
+Graph neighbours() {
+  Graph graph;
+  graph.name = "neighbours";
+  const ValueId x = graph.add_input("x", f32({3, 6}));
+  const ValueId ahead = add_slice_along(graph, x, 1, 0, 2), behind = add_slice_along(graph, x, 1, 2, 4);
+  const ValueId turned = graph.add(Op::concat, {behind, ahead}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {graph.add(Op::add, {x, graph.add(Op::exp, {turned})})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
@@ -357,7 +369,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   for (const Graph& graph :
        {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
         bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows(),
-        read_places(), pairs(), members(), grouped_channels()}) {
+        read_places(), pairs(), members(), grouped_channels(), neighbours()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
