@@ -45,21 +45,30 @@ class Aligner {
     return source_.type(from).dims().back() % elements_of_vector(type.dtype) != 0;
   }
 
-  /// Large products, in which each element of an operand with odd rows is read often.
+  /// Large products, in which each element of an operand with odd rows is read often, or such an operand is little beside the other.
   [[nodiscard]] bool is_worth_it(const Node& node) const {
     constexpr std::int64_t least_uses = 128, least_products = std::int64_t{1} << 31;
     const TensorType& type = source_.type(node.outputs[0]);
     const Dims a = source_.type(node.inputs[0]).dims();
-    if (type.rank() < 2 || a.size() < 2 || type.element_count() * a.back() < least_products) return false;
+    if (type.rank() < 2 || a.size() < 2) return false;
+    const bool is_large = type.element_count() * a.back() >= least_products;
     const Dims result = type.dims();
     const std::int64_t uses[] = {result.back(), result[result.size() - 2]};
     bool any = false;
     for (std::size_t i = 0; i < 2; ++i) {
       if (!has_odd_rows(node.inputs[i])) continue;
       any = true;
-      if (uses[i] < least_uses) return false;
+      if (!(is_large && uses[i] >= least_uses) && !is_little(node.inputs[i], node.inputs[1 - i]))
+        return false;
     }
     return any;
+  }
+
+  /// Is a copy of the operand soon made beside what is read of the other?
+  [[nodiscard]] bool is_little(ValueId id, ValueId other) const {
+    constexpr std::int64_t least_bytes = 4 << 20, many = 8;
+    const std::int64_t bytes = source_.type(other).byte_size();
+    return bytes >= least_bytes && source_.type(id).byte_size() * many <= bytes;
   }
 
   ValueId in_whole_rows(GraphRewriter& rewriter, ValueId id) {

@@ -38,6 +38,20 @@ TEST(AlignRows, LeavesWholeRowsSmallProductsAndFewUses) {
     EXPECT_TRUE(same_structure(align_rows(graph, false), graph));
 }
 
+TEST(AlignRows, CopiesFewRowsBesideManyWeights) {
+  for (const std::int64_t rows : {32, 4096}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::bf16, {rows, 6420}));
+    const ValueId w = graph.add_constant(Tensor(DType::bf16, {6420, 512}));
+    graph.outputs = {graph.add(Op::matmul, {x, w})};
+    EXPECT_EQ(count_of(align_rows(graph, false), Op::pad), 1U);
+  }
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {32, 1021}));
+  graph.outputs = {graph.add(Op::matmul, {x, graph.add_constant(Tensor(DType::bf16, {1021, 512}))})};
+  EXPECT_EQ(count_of(align_rows(graph, false), Op::pad), 0U);
+}
+
 TEST(AlignRows, LeavesWeightsWhichArePacked) {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::bf16, {4096, 1024}));
