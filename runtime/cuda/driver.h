@@ -139,6 +139,7 @@ struct Driver {
   Call<StreamHandle*, unsigned> stream_create{library, "cuStreamCreate"};
   Call<StreamHandle> stream_destroy{library, "cuStreamDestroy_v2"};
   Call<StreamHandle> stream_synchronize{library, "cuStreamSynchronize"};
+  Call<StreamHandle, void (*)(void*), void*> launch_host_function{library, "cuLaunchHostFunc"};
   Call<StreamHandle, EventHandle, unsigned> stream_wait_event{library, "cuStreamWaitEvent"};
   Call<StreamHandle, int> stream_begin_capture{library, "cuStreamBeginCapture_v2"};
   Call<StreamHandle, GraphHandle*> stream_end_capture{library, "cuStreamEndCapture"};
