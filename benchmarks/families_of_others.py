@@ -200,6 +200,18 @@ FAMILIES = {
         "causal_volumes": ("view_networks", "CausalVolumes", (8, 4, 16, 16)),
         "voxel_points": ("view_networks", "VoxelPoints", (2048, 6)),
     },
+    "solvers": {
+        "implicit_filters": ("solver_networks", "ImplicitFilters", (1024,)),
+        "addressed_memory": ("solver_networks", "AddressedMemory", (24, 16)),
+        "mean_fields": ("solver_networks", "MeanFields", (3, 128, 128)),
+        "unrolled": ("solver_networks", "Unrolled", (3, 128, 128)),
+        "word_parts": ("solver_networks", "WordParts", (256,)),
+        "stepped": ("solver_networks", "Stepped", (3, 128, 128)),
+        "opened_maps": ("solver_networks", "OpenedMaps", (3, 128, 128)),
+        "mixtures": ("solver_networks", "Mixtures", (3, 64, 64)),
+        "changing_fields": ("solver_networks", "ChangingFields", (3, 128, 128)),
+        "sorted_tokens": ("solver_networks", "SortedTokens", (512,)),
+    },
     "tokens": {
         "alias_free": ("token_networks", "AliasFree", (80, 64)),
         "two_branches": ("token_networks", "TwoBranches", (1, 512, 80)),
