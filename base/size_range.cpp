@@ -11,7 +11,7 @@
 namespace sylvite {
 namespace {
 
-std::int64_t parse_size(std::string_view text, std::string_view what) {
+std::int64_t parse_size(std::string_view text, std::string_view what, std::int64_t least = 1) {
   std::int64_t size = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
   if (error == std::errc::result_out_of_range) size = SizeRange::open;
@@ -21,7 +21,7 @@ std::int64_t parse_size(std::string_view text, std::string_view what) {
         "{}: '{}' is not a size; expected a size or a range such as 8, 1..64, 1..512@128+384 or 32..1024%32",
         what, text);
   }
-  if (size < 1) throw UsageError("{}: {} is not a size; sizes begin at 1", what, text);
+  if (size < least) throw UsageError("{}: {} is not a size; sizes begin at {}", what, text, least);
   if (size > most_elements) throw UsageError("{}: {} is too large; at most {}", what, text, most_elements);
   return size;
 }
@@ -48,7 +48,8 @@ std::string SizeRange::to_string() const {
 }
 
 SizeRange check_size_range(SizeRange range, std::string_view what) {
-  if (range.low < 1) throw UsageError("{}: {} is not a size; sizes begin at 1", what, range.low);
+  const std::int64_t least = range.is_fixed() ? 1 : 0;
+  if (range.low < least) throw UsageError("{}: {} is not a size; sizes begin at {}", what, range.low, least);
   if (range.high > most_elements && range.high != SizeRange::open)
     throw UsageError("{}: {} is too large; at most {}", what, range.high, most_elements);
   if (range.high < range.low)
@@ -82,7 +83,7 @@ SizeRange parse_size_range(std::string_view text, std::string_view what) {
     return size;
   }
   SizeRange range;
-  range.low = parse_size(ends.substr(0, dots), what);
+  range.low = parse_size(ends.substr(0, dots), what, 0);
   if (dots + 2 < ends.size()) range.high = parse_size(ends.substr(dots + 2), what);
   while (at < text.size()) {
     const std::size_t end = std::min(text.find_first_of("@%", at + 1), text.size());

@@ -14,8 +14,8 @@ inline constexpr std::int64_t most_elements = INT32_MAX;
 /// check_size_range refuses.
 [[nodiscard]] SizeRange parse_size_range(std::string_view text, std::string_view what);
 
-/// The range with its ends at multiples. Throws UsageError, which `what` begins, when it is reversed, is not
-/// positive, holds no multiple or has a hint that is no size of it.
+/// The range with its ends at multiples. Throws UsageError, which `what` begins, when it is reversed, begins below 0
+/// (a number: below 1), holds no multiple or has a hint that is no size of it.
 [[nodiscard]] SizeRange check_size_range(SizeRange range, std::string_view what);
 
 }  // namespace sylvite

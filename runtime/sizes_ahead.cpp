@@ -33,7 +33,7 @@ std::vector<std::int64_t> class_begins(const SizeRange& range, bool on_device) {
     for (std::int64_t begin = range.low; begin <= greatest; begin = device_class(begin).high + 1) add(begin);
     return values;
   }
-  for (const std::int64_t begin : {std::int64_t{2}, whole_tile}) add(begin);
+  for (const std::int64_t begin : {std::int64_t{1}, std::int64_t{2}, whole_tile}) add(begin);
   if (range.low >= whole_tile)
     for (std::int64_t begin = 2 * whole_tile; begin <= deepest; begin *= 2) add(begin);
   return values;

@@ -157,7 +157,8 @@ class NamedSizeReader {
       range.high = std::min(limit, most_elements) / range.multiple * range.multiple;
     }
     if (range.hints.empty()) {
-      const std::int64_t usual = convention.usual / range.multiple * range.multiple;
+      const std::int64_t usual =
+          std::max<std::int64_t>(convention.usual / range.multiple, 1) * range.multiple;
       range.hints.push_back(std::clamp(usual, range.low, range.high));
     }
     return range;
@@ -272,7 +273,7 @@ void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs) {
   }
   for (std::size_t s = 0; s < read.size(); ++s) {
     if (read[s] == no_size) continue;
-    sizes.symbols[s].range.hints = {read[s]};
+    if (read[s] > 0) sizes.symbols[s].range.hints = {read[s]};  // fast where there is work
     sizes.symbols[s].is_seen = true;
   }
 }

@@ -11,6 +11,8 @@ using Options = FrontendOptions;
 // Folding and clean-up come first so that patterns see one spelling, and again to sweep up after them. Patterns
 // know constants by more digits than narrow ones have: precision comes last.
 constexpr Pass<Options> table[] = {
+    {"fold_empty", always, plain<fold_empty>,
+     "values without elements are constants, and what reads them is simpler"},
     {"widen_f16", [](const Options& options) { return options.widen_f16; },
      [](const Graph& graph, const Options&) { return widen_halves(graph, DType::f16); },
      "values that the model stores as f16 are f32 between its inputs and outputs"},

@@ -14,6 +14,7 @@ namespace sylvite {
 
 /// `half`: f16 or bf16.
 [[nodiscard]] Graph widen_halves(const Graph& graph, DType half);
+[[nodiscard]] Graph fold_empty(const Graph& graph);
 [[nodiscard]] Graph fold_steps(const Graph& graph);
 [[nodiscard]] Graph integer_products(const Graph& graph);
 [[nodiscard]] Graph pool_steps(const Graph& graph);

@@ -287,6 +287,7 @@ class SymbolicPlan::Maker {
     }
     merge_equal_kernels(plan);
     for (std::size_t i = 0; i < plan.buffers.size(); ++i) set_buffer(plan.buffers[i], symbolic_.buffers_[i]);
+    check_elements(plan);
     for (std::size_t i = 0; i < plan.loops.size(); ++i) plan.loops[i].trips = symbolic_.trips_[i].at(values_);
     for (std::vector<Port>* ports : {&plan.inputs, &plan.outputs, &plan.states})
       for (Port& port : *ports) bind(port.type);
@@ -311,6 +312,18 @@ class SymbolicPlan::Maker {
     buffer.alias_offset = symbolic.alias_offset.at(values_);
     if (buffer.window)
       buffer.window = {symbolic.stride.at(values_), symbolic.phase.at(values_), symbolic.period.at(values_)};
+  }
+
+  /// An import has no kernels for what has no elements (fold_empty), but those of all samples.
+  void check_elements(const Plan& plan) const {
+    for (const Launch& launch : plan.launches)
+      for (const BufferId id : launch.arguments) {
+        const auto number = static_cast<std::size_t>(id);
+        if (plan.buffers.at(number).type.element_count() != 0) continue;
+        const Shape& shape = symbolic_.plan_.buffers.at(number).type.shape;
+        if (std::ranges::find(shape, Extent(0)) == shape.end())
+          throw UnsupportedError("a kernel has nothing to do at these sizes");
+      }
   }
 
   const SymbolicPlan& symbolic_;

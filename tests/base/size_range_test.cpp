@@ -20,6 +20,7 @@ TEST(SizeRange, ReadsWhatPeopleWrite) {
   const std::pair<const char*, SizeRange> rows[] = {
       {"8", 8},
       {"1..64", {1, 64}},
+      {"0..512@7", {0, 512, {7}}},
       {"1..", {1, SizeRange::open}},
       {"1..@4", {1, SizeRange::open, {4}}},
       {"1..512@128+384", {1, 512, {128, 384}}},
@@ -49,7 +50,9 @@ TEST(SizeRange, RefusesInOneLine) {
       {"1...4", "x: '.4' is not a size"},
       {"0", "x: 0 is not a size; sizes begin at 1"},
       {"-1", "x: -1 is not a size; sizes begin at 1"},
-      {"0..4", "x: 0 is not a size"},
+      {"0..0", "x: 0 is not a size"},
+      {"-1..4", "x: -1 is not a size; sizes begin at 0"},
+      {"0..4@0", "x: 0 is not a size; sizes begin at 1"},
       {"64..1", "x: the range ends at 1, before it begins at 64"},
       {"1..64@65", "x: 65 after '@' is not in the range 1..64"},
       {"2..64@1", "x: 1 after '@' is not in the range 2..64"},

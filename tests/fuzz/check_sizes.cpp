@@ -20,14 +20,14 @@ namespace {
 constexpr int few_combinations = 5;
 constexpr int many_combinations = 40;  // enough to know of most what they are, without an import
 
-/// The model's own sizes, then others: near ones, multiples and one.
+/// The model's own sizes, then others: near ones, multiples, one and none.
 std::vector<NamedSizes> drawn_sizes(const OpenCase& open, int combinations, std::mt19937& random) {
   std::vector<NamedSizes> result = {open.original};
   while (static_cast<int>(result.size()) < combinations) {
     NamedSizes sizes = open.original;
     for (auto& [name, size] : sizes) {
       const std::int64_t others[] = {
-          size, size + 1, size + 2, size + 5, 2 * size, 3 * size, std::max<std::int64_t>(size / 2, 1), 1};
+          size, size + 1, size + 2, size + 5, 2 * size, 3 * size, std::max<std::int64_t>(size / 2, 1), 1, 0};
       size = others[random() % std::size(others)];
     }
     result.push_back(sizes);
@@ -47,7 +47,7 @@ OpenRun make_run(OpenCase open, const EngineOptions& options, int combinations, 
   OpenRun run{std::move(open), fmt::format("{}/open_{}.onnx", options.cache_folder, ::getpid()), {}, {}};
   run.sizes = drawn_sizes(run.open, combinations, random);
   for (const auto& [name, size] : run.open.original)
-    run.options.import.dims[name] = SizeRange(1, 4 * size + 8, {size});
+    run.options.import.dims[name] = SizeRange(0, 4 * size + 8, {size});
   run.options.mode = "default";
   run.options.set = {{"cache.dir", options.cache_folder},
                      {"db.enabled", "false"},
