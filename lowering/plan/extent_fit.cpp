@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -90,6 +91,17 @@ std::optional<std::pair<std::int64_t, std::int64_t>> line_through(const std::vec
       return std::nullopt;
   }
   return std::pair{slope, values[0] - slope * at[0]};
+}
+
+/// Are `values` multiples of the divisors? Then what they are over these.
+bool divide(const std::vector<std::int64_t>& values, const std::vector<std::int64_t>& divisors,
+            std::vector<std::int64_t>& quotients) {
+  quotients.resize(values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (divisors[i] == 0 || values[i] % divisors[i] != 0) return false;
+    quotients[i] = values[i] / divisors[i];
+  }
+  return true;
 }
 
 /// mod(sign * x + shift, divisor).
@@ -299,7 +311,9 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
   if (!found) found = fit(products_, values);
   if (!found) found = fit(squares_, values);
   if (!found) found = sparse_sum(values);
-  if (!found && factors_.size() > symbols_.size()) found = product_of(values, one(), 0, factors_of_product);
+  std::vector<std::size_t> members;
+  if (!found && factors_.size() > symbols_.size())
+    found = product_of(values, std::vector<std::int64_t>(points_.size(), 1), members, 0, factors_of_product);
   if (!found) found = remainder_of(values, factors_);
   return found;
 }
@@ -318,36 +332,36 @@ std::optional<Extent> ExtentFit::line_of(const std::vector<std::int64_t>& values
   return Extent(line->first) * along.expression + Extent(line->second);
 }
 
-/// The same, times `divisor`.
-std::optional<Extent> ExtentFit::line_times(const std::vector<std::int64_t>& values, const Factor& divisor,
-                                            const Factor& along) {
-  std::vector<std::int64_t> quotients;
-  quotients.reserve(values.size());
-  for (std::size_t point = 0; point < values.size(); ++point) {
-    if (divisor.values[point] == 0 || values[point] % divisor.values[point] != 0) return std::nullopt;
-    quotients.push_back(values[point] / divisor.values[point]);
-  }
-  std::optional<Extent> line = line_of(quotients, along);
-  if (line) *line *= divisor.expression;
-  return line;
-}
-
-/// A multiple of `product` times at most `more` of the factors from `next` on, and a number, or a multiple of the product without
-/// its last factor.
-std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& values, const Factor& product,
-                                            std::size_t next, int more) const {
+/// A multiple of the product of `members`, which has the values `product`, times at most `more` of the factors from `next` on, and
+/// a number, or a multiple of the product without its last factor. What is made of expressions is made once it is found: of most
+/// products nothing is.
+std::optional<Extent> ExtentFit::product_of(const std::vector<std::int64_t>& values,
+                                            const std::vector<std::int64_t>& product,
+                                            std::vector<std::size_t>& members, std::size_t next,
+                                            int more) const {
   constexpr std::int64_t largest = std::int64_t{1} << 40;
+  const auto expression = [&] {
+    Extent made = 1;
+    for (const std::size_t member : members) made *= factors_[member].expression;
+    return made;
+  };
+  std::vector<std::int64_t> longer(product.size()), quotients;
   for (std::size_t i = next; i < factors_.size(); ++i) {
     const Factor& factor = factors_[i];
-    Factor longer = product;
-    for (std::size_t point = 0; point < points_.size(); ++point) longer.values[point] *= factor.values[point];
-    if (std::ranges::any_of(longer.values, [&](std::int64_t each) { return each > largest; })) continue;
-    longer.expression *= factor.expression;
-    std::optional<Extent> found = line_of(values, longer);
-    if (!found) found = line_times(values, product, factor);
-    if (!found) found = line_times(values, factor, product);
-    if (!found && more > 1) found = product_of(values, longer, i, more - 1);
-    if (found) return found;
+    std::ranges::transform(product, factor.values, longer.begin(), std::multiplies<>());
+    if (std::ranges::any_of(longer, [&](std::int64_t each) { return each > largest; })) continue;
+    if (const auto line = line_through(values, longer))
+      return Extent(line->first) * expression() * factor.expression + Extent(line->second);
+    if (divide(values, product, quotients))
+      if (const auto line = line_through(quotients, factor.values))
+        return (Extent(line->first) * factor.expression + Extent(line->second)) * expression();
+    if (divide(values, factor.values, quotients))
+      if (const auto line = line_through(quotients, product))
+        return (Extent(line->first) * expression() + Extent(line->second)) * factor.expression;
+    if (more == 1) continue;
+    members.push_back(i);
+    if (std::optional<Extent> found = product_of(values, longer, members, i, more - 1)) return found;
+    members.pop_back();
   }
   return std::nullopt;
 }

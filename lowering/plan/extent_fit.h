@@ -82,13 +82,12 @@ class ExtentFit {
                                               const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> line_along_follower(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
-  [[nodiscard]] Factor one() const { return {1, std::vector<std::int64_t>(points_.size(), 1)}; }
   [[nodiscard]] static std::optional<Extent> line_of(const std::vector<std::int64_t>& values,
                                                      const Factor& along);
-  [[nodiscard]] static std::optional<Extent> line_times(const std::vector<std::int64_t>& values,
-                                                        const Factor& divisor, const Factor& along);
   [[nodiscard]] std::optional<Extent> product_of(const std::vector<std::int64_t>& values,
-                                                 const Factor& product, std::size_t next, int more) const;
+                                                 const std::vector<std::int64_t>& product,
+                                                 std::vector<std::size_t>& members, std::size_t next,
+                                                 int more) const;
 
   std::size_t confirming_;
   std::vector<FitSymbol> symbols_;
