@@ -321,6 +321,33 @@ TEST_F(OpenExport, ImagesHaveAProgramForEachSize) {
   expect_outputs(runs, outputs, options);
 }
 
+/// Rows, behind those of a cache that is empty at first.
+TEST_F(OpenExport, RangesMayBeginAtNone) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const char* name : {"x", "past"}) {
+    add_input(graph, name, {2, 1, 16});
+    name_axis(*graph.mutable_input(graph.input_size() - 1), 1, std::string(name) + "_rows");
+  }
+  set_integer(add_node(graph, "Concat", {"past", "x"}, {"present"}), "axis", 1);
+  set_integers(add_node(graph, "Transpose", {"past"}, {"turned"}), "perm", {0, 2, 1});
+  add_node(graph, "MatMul", {"x", "turned"}, {"scores"});
+  add_node(graph, "MatMul", {"scores", "past"}, {"mixed"});
+  for (const char* name : {"present", "mixed", "scores"}) add_output(graph, name);
+  const CompileOptions options = this->options("x_rows=0..20@4,past_rows=0..40@8");
+  exported(model.SerializeAsString(), options);
+  std::vector<GivenRun> runs;
+  for (const Sizes& sizes :
+       std::vector<Sizes>{{4, 0}, {4, 4}, {0, 0}, {1, 0}, {0, 7}, {20, 40}, {1, 1}, {17, 0}, {3, 20}})
+    runs.push_back(
+        {false,
+         sizes,
+         {sample_tensor(DType::f32, {2, sizes[0], 16}), sample_tensor(DType::f32, {2, sizes[1], 16})}});
+  std::string outputs;
+  EXPECT_EQ(run(runs, 900, outputs), "x_rows 0..20%1\npast_rows 0..40%1\n0 bytes more\n");
+  expect_outputs(runs, outputs, options);
+}
+
 /// Prompts and single tokens, one state.
 TEST_F(OpenExport, StatesGrowByWhatARunAdds) {
   GrowingDecoder decoder;
