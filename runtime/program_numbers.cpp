@@ -178,9 +178,16 @@ class ProgramNumbers::Reader {
     }
     const Graph& body = *kernel.open;
     const ValueId value = k < body.inputs.size() ? body.inputs[k] : body.outputs.at(k - body.inputs.size());
+    if (argument.place.kind != BufferKind::weight) add_bytes(body.type(value), buffer(id).type, symbols);
     for (const Extent& extent : body.type(value).storage_shape())
       result_.numbers_.push_back(number_of(extent.substitute(symbols)));
     return true;
+  }
+
+  void add_bytes(const TensorType& of_kernel, const TensorType& of_plan,
+                 const std::map<std::string, Extent>& symbols) {
+    const Extent taken = bytes_of(of_kernel).substitute(symbols), given = bytes_of(of_plan);
+    if (taken != given) result_.bytes_.emplace_back(number_of(taken), number_of(given));
   }
 
   void add_place(std::size_t launch, std::size_t argument, BufferId id) {
@@ -232,7 +239,12 @@ std::optional<std::vector<std::int64_t>> ProgramNumbers::evaluate(const SymbolVa
   const auto lies_alike = [&](const std::pair<Number, Number>& each) {
     return values[each.first] != 1 || values[each.second] <= 1;
   };
-  if (!std::ranges::all_of(ranges_, holds) || !std::ranges::all_of(images_, lies_alike)) return std::nullopt;
+  const auto is_same = [&](const std::pair<Number, Number>& each) {
+    return values[each.first] == values[each.second];
+  };
+  if (!std::ranges::all_of(ranges_, holds) || !std::ranges::all_of(images_, lies_alike) ||
+      !std::ranges::all_of(bytes_, is_same))
+    return std::nullopt;
   return values;
 }
 

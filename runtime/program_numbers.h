@@ -68,6 +68,8 @@ class ProgramNumbers {
   std::vector<Range> ranges_;        ///< for which kernels are
   /// Images of one pixel lie otherwise than larger ones: pixels, and how many images.
   std::vector<std::pair<Number, Number>> images_;
+  /// Bytes of values as kernels say and as the plan says: what agreed at the samples' sizes need not agree elsewhere.
+  std::vector<std::pair<Number, Number>> bytes_;
   ArenaPlaces arena_;
   std::vector<Number> root_bytes_;  ///< per root of the arena
   std::vector<Place> places_;

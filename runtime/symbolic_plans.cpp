@@ -13,6 +13,8 @@
 namespace sylvite {
 namespace {
 
+constexpr std::size_t samples_kept = 32;  // products of sizes need many, where most have one of a size
+
 int twos_in(std::int64_t size) {
   return std::countr_zero(static_cast<std::uint64_t>(size));
 }
@@ -70,7 +72,6 @@ SymbolicPlans::SymbolicPlans(const ModelSizes& model, std::vector<Extent> said)
       said_(std::make_shared<const std::vector<Extent>>(std::move(said))) {}
 
 void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>& plan, SizeFacts facts) {
-  constexpr std::size_t samples_kept = 32;  // products of sizes need many, where most have one of a size
   asked_.insert(sizes);
   const std::string decisions = decisions_text(facts);
   const auto apart = std::make_shared<const Plan>(with_weights_apart(*plan));
@@ -86,7 +87,7 @@ void SymbolicPlans::learn(const Sizes& sizes, const std::shared_ptr<const Plan>&
     return;
   }
   group.widen(names_, sizes);
-  if (is_told) return;
+  if (is_told && std::exchange(group.unmatched, std::nullopt) != sizes) return;
   group.samples.push_back(std::move(sample));
   group.join(names_);
 }
@@ -225,7 +226,11 @@ std::shared_ptr<const Plan> SymbolicPlans::open_at(const Sizes& sizes, bool reus
       return found;
     }));
   }
-  if (!asks_menu) return plan;
+  if (!asks_menu && plan == nullptr && group->samples.size() < samples_kept) {
+    group->unmatched = sizes;
+    return nullptr;
+  }
+  if (!asks_menu && plan != nullptr) return plan;
   plan = shared(group->plan->at(sizes, reuse_memory));
   return plan == nullptr ? nullptr : menu.apply(plan, machine);
 }

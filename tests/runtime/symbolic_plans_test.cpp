@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "base/files.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
+#include "tests/frontend/onnx/onnx_model.h"
 #include "tests/lowering/sample_graphs.h"
 #include "tests/runtime/test_session.h"
 
@@ -228,6 +230,60 @@ TEST(SymbolicPlans, LearnFromGraphsThatNameNoSizes) {
     take_open_kernels(open, imported, import_at);
   }
   EXPECT_TRUE(bind_known_sizes(open, {4, 77}).has_value());
+}
+
+/// Pixels, each worked on by itself, behind three convolutions that halve images.
+std::string halved_images() {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 16, 1, 1});
+  name_axis(*graph.mutable_input(0), 2, "lines");
+  name_axis(*graph.mutable_input(0), 3, "columns");
+  add_floats(graph, "filter", {16, 16, 3, 3}, std::vector<float>(2304, 0.01F));
+  add_floats(graph, "weights", {32, 16, 1, 1}, std::vector<float>(512, 0.1F));
+  std::string from = "x";
+  for (const char* to : {"half", "quarter", "eighth"}) {
+    onnx::NodeProto& node = add_node(graph, "Conv", {from, "filter"}, {to});
+    set_integers(node, "pads", {1, 1, 1, 1});
+    set_integers(node, "strides", {2, 2});
+    from = to;
+  }
+  add_node(graph, "Conv", {from, "weights"}, {"y"});
+  add_output(graph, "y");
+  return model.SerializeAsString();
+}
+
+/// At lines that 16 divides, twice their number over 16 is that over 8.
+TEST(SymbolicPlans, KernelsThatMatchAtTheSamplesAloneAreMatchedAnew) {
+  const TemporaryFolder folder;
+  CompileOptions options = test_options(folder.path());
+  options.set["import.dims"] = "lines=64..320,columns=64..320";
+  const std::string path = folder.file("model.onnx");
+  write_file(path, halved_images());
+  const OpenModel open = open_model(path, make_setup(options));
+  for (const Sizes& sizes :
+       {Sizes{224, 224}, {64, 65}, {64, 64}, {128, 224}, {320, 320}, {224, 128}, {320, 64}})
+    (void)bind_told_sizes(open, sizes);
+  int imports = 0;
+  for (const Sizes& sizes : {Sizes{218, 293},
+                             {312, 112},
+                             {196, 166},
+                             {131, 255},
+                             {87, 208},
+                             {213, 272},
+                             {216, 195},
+                             {289, 319},
+                             {250, 312},
+                             {140, 173},
+                             {295, 231},
+                             {295, 311},
+                             {106, 284},
+                             {297, 139}}) {
+    if (bind_known_sizes(open, sizes)) continue;
+    (void)bind_sizes(open, sizes);
+    ++imports;
+  }
+  EXPECT_LE(imports, 6);
 }
 
 }  // namespace
