@@ -102,10 +102,10 @@ def _results(text: Text, held: int) -> list[tuple[str, int]]:
 
 
 def _range_text(limits: Any, hint: int) -> str:
-    """torch reasons as if sizes were at least 2, and takes 1 as well."""
-    low = int(limits.lower) if int(limits.lower) > 2 else 1
+    """Where nothing is said torch reasons as if sizes were at least 2, and takes 1 as well."""
+    low = 1 if int(limits.lower) in (1, 2) else int(limits.lower)
     high = str(limits.upper) if str(limits.upper).isdigit() and int(limits.upper) < 2**62 else ""
-    return f"{low}..{high}@{max(hint, low)}"
+    return f"{low}..{high}@{max(hint, low, 1)}"
 
 
 def _dims(program: torch.export.ExportedProgram, hints: Mapping[str, int]) -> dict[str, str]:

@@ -54,6 +54,21 @@ class Exported(WithTorch):
             x = torch.randn(batch, 4, length)
             torch.testing.assert_close(model(x), module(x).detach(), rtol=1e-4, atol=1e-4)
 
+    def test_ranges_may_begin_at_none(self):
+        class Cached(nn.Module):
+            def forward(self, x, past):
+                keys = torch.cat([past, x], 1)
+                return torch.softmax(x @ keys.transpose(1, 2), -1) @ keys, keys, past.sum(1)
+
+        rows = torch.export.Dim("rows", min=0, max=64)
+        program = torch.export.export(Cached(), (torch.randn(2, 3, 8), torch.randn(2, 4, 8)),
+                                      dynamic_shapes={"x": None, "past": {1: rows}})
+        model = sylvite.from_torch(program)
+        for count in (4, 0, 7, 1, 0, 64):
+            given = (torch.randn(2, 3, 8), torch.randn(2, count, 8))
+            for got, wanted in zip(model(*given), Cached()(*given)):
+                torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+
     def test_attention_stays_whole_and_files_can_be_kept(self):
         module = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
         program = torch.export.export(module, (torch.randn(2, 7, 32),))

@@ -199,6 +199,18 @@ class ToldSizes(WithTorch):
             x, y = torch.randn(a, 3), torch.randn(b, 3)
             self.assert_same(compiled(x, y), function(x, y))
 
+    def test_nothing(self):
+        """An empty cache, no batch and no rows."""
+        def attended(x, past):
+            keys = torch.cat([past, x], 1)
+            return torch.softmax(x @ keys.transpose(1, 2), -1) @ keys, keys, past.sum(1), past.mean(1)
+
+        compiled = torch.compile(attended, backend="sylvite", dynamic=True)
+        for batch, rows, count in ((2, 3, 4), (3, 5, 7), (2, 3, 0), (0, 3, 2), (2, 0, 3), (4, 6, 0), (2, 3, 4)):
+            given = (torch.randn(batch, rows, 8), torch.randn(batch, count, 8))
+            for got, wanted in zip(compiled(*given), attended(*given)):
+                torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4, equal_nan=True)
+
 
 class KnownSizes(unittest.TestCase):
     def test_halves_of_images(self):
