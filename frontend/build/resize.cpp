@@ -16,18 +16,27 @@
 namespace sylvite {
 namespace {
 
+/// ONNX's reference and ONNX Runtime divide in f32 by a scale that is one: at a tie the nearest element depends on it.
+double divided(const ResizeRule& rule, double place, double scale) {
+  const auto narrow = static_cast<float>(scale);
+  const bool is_f32 = rule.mode == "nearest" && static_cast<double>(narrow) == scale;
+  return is_f32 ? static_cast<float>(place) / narrow : place / scale;
+}
+
 /// The coordinate in the input that output element `i` stands at.
 double source_position(const ResizeRule& rule, const ResizeAxis& axis, double i) {
   const auto from = static_cast<double>(axis.from);
   const double to = axis.scale * from;
-  if (rule.transform == "asymmetric") return i / axis.scale;
+  if (rule.transform == "asymmetric") return divided(rule, i, axis.scale);
   if (rule.transform == "align_corners") return to == 1 ? 0 : i * (from - 1) / (to - 1);
-  if (rule.transform == "pytorch_half_pixel" && to == 1) return -0.5;
+  if (rule.transform == "pytorch_half_pixel" && axis.to == 1) return 0;
   if (rule.transform == "tf_crop_and_resize") {
     const double width = (axis.roi_end - axis.roi_start) * (from - 1);
     return axis.roi_start * (from - 1) + (to == 1 ? width / 2 : i * width / (to - 1));
   }
-  const double half_pixel = (i + 0.5) / axis.scale - 0.5;
+  const double from_edge = divided(rule, i + 0.5, axis.scale);
+  if (rule.transform == "tf_half_pixel_for_nn") return from_edge;
+  const double half_pixel = from_edge - 0.5;
   if (rule.transform == "half_pixel_symmetric")
     return from / 2 * (1 - static_cast<double>(axis.to) / to) + half_pixel;
   if (rule.transform == "half_pixel" || rule.transform == "pytorch_half_pixel") return half_pixel;

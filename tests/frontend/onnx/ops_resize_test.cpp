@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/importer.h"
@@ -61,6 +62,38 @@ TEST(OnnxResize, ExtentsAreProductsInF32) {
   add_output(graph, "y");
   const Graph graph_of = import_onnx_bytes(model.SerializeAsString(), "", {});
   EXPECT_EQ(graph_of.type(graph_of.outputs[0]).dims(), (Dims{168, 15}));
+}
+
+/// Nearest elements of 0, 1, 2, ...
+std::vector<std::int64_t> nearest(std::int64_t from, float scale, const char* transform,
+                                  const char* rounding) {
+  onnx::ModelProto model = empty_model(11);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {from}, onnx::TensorProto::INT64);
+  add_floats(graph, "roi", {0}, {});
+  add_floats(graph, "scales", {1}, {scale});
+  onnx::NodeProto& node = add_node(graph, "Resize", {"x", "roi", "scales"}, {"y"});
+  set_text(node, "mode", "nearest");
+  set_text(node, "coordinate_transformation_mode", transform);
+  set_text(node, "nearest_mode", rounding);
+  add_output(graph, "y");
+  Tensor x(DType::i64, {from});
+  for (std::int64_t i = 0; i < from; ++i) x.set_int64(i, i);
+  return interpret(import_onnx_bytes(model.SerializeAsString(), "", {}), {x}).at(0).to_int64s();
+}
+
+/// What ONNX Runtime 1.32 and ONNX's reference give: 6 by the f32 next to 1.2, which is above it, is 5 in f32.
+TEST(OnnxResize, NearestElementsAreFoundInF32) {
+  EXPECT_EQ(nearest(7, 1.2F, "asymmetric", "floor"), (std::vector<std::int64_t>{0, 0, 1, 2, 3, 4, 5, 5}));
+  EXPECT_EQ(nearest(7, 1.6F, "asymmetric", "floor"),
+            (std::vector<std::int64_t>{0, 0, 1, 1, 2, 3, 3, 4, 5, 5, 6}));
+  EXPECT_EQ(nearest(7, 1.7F, "half_pixel", "round_prefer_ceil"),
+            (std::vector<std::int64_t>{0, 0, 1, 2, 2, 3, 3, 4, 5, 5, 6}));
+}
+
+TEST(OnnxResize, NearestElementsAsTensorFlowHasThem) {
+  EXPECT_EQ(nearest(4, 1.5F, "tf_half_pixel_for_nn", "floor"), (std::vector<std::int64_t>{0, 1, 1, 2, 3, 3}));
+  EXPECT_EQ(nearest(4, 1.5F, "half_pixel", "floor"), (std::vector<std::int64_t>{0, 0, 1, 1, 2, 3}));
 }
 
 TEST(OnnxResize, OfNoImagesThereAreNone) {
