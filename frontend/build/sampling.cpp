@@ -37,9 +37,9 @@ Borders borders_of(std::int64_t extent, bool align_corners) {
   return align_corners ? Borders{0, n - 1} : Borders{-0.5, n - 0.5};
 }
 
-/// A position outside the map moves inside first, as the padding says.
+/// A position outside the map moves inside first, as the padding says; of a cubic one each of the elements does.
 Sym pull_inside(Sym position, std::int64_t extent, const Sampling& sampling) {
-  if (sampling.pads_elements && sampling.mode == SampleMode::cubic) return position;
+  if (sampling.mode == SampleMode::cubic) return position;
   const Borders borders = borders_of(extent, sampling.align_corners);
   const Sym is_outside = apply(Op::logical_or, apply(Op::less, position, borders.low),
                                apply(Op::greater, position, borders.high));
@@ -134,7 +134,7 @@ Sym sample(Sym x, const std::vector<Sym>& positions, const Sampling& sampling) {
   Sampler sampler{reshape(x, {dims[0], dims[1], pixels}), dense_strides(spatial), {}, Sym()};
   for (std::size_t axis = 0; axis < positions.size(); ++axis) {
     Sym position = positions[axis];
-    if (sampling.mode == SampleMode::nearest && !sampling.pads_elements)
+    if (sampling.mode == SampleMode::nearest && !sampling.pulls_positions)
       position = apply(Op::round, position);
     position = pull_inside(position, spatial[axis], sampling);
     std::vector<CoordinateTap> taps;

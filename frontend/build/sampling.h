@@ -16,9 +16,8 @@ struct Sampling {
   SamplePadding padding = SamplePadding::zeros;
   /// Where reflection turns: at the outer elements' centres, or (false) half an element beyond.
   bool align_corners = false;
-  /// As torch has it: a position outside is pulled inside before its nearest element is chosen, and with the padding `border`
-  /// not at all for cubic: each of the elements that it draws from is.
-  bool pads_elements = false;
+  /// As torch has it: a position outside is pulled inside before its nearest element is chosen.
+  bool pulls_positions = false;
 };
 
 /// Samples x [N, C, spatial...] at Q positions per image. `positions` holds, per spatial axis, [N, Q]

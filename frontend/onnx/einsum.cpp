@@ -136,10 +136,9 @@ Term contract(const Term& a, const Term& b, const std::string& needed, const Ext
 }
 
 /// numpy's implicit result: the ellipsis, then labels that occur once, in alphabetical order.
-std::string implicit_result(const std::vector<Term>& terms) {
+std::string implicit_result(const std::string& given) {
   std::map<char, int> uses;
-  for (const Term& term : terms)
-    for (const char label : term.labels) ++uses[label];
+  for (const char label : given) ++uses[label];
   std::string digits;
   std::string letters;
   for (const auto& [label, count] : uses) {
@@ -159,6 +158,7 @@ Sym einsum(const std::string& equation, const std::vector<Sym>& operands) {
   if (given.size() != operands.size() || operands.empty())
     throw ModelError("the equation has {} terms, {} operands are given", given.size(), operands.size());
   std::vector<Term> terms;
+  std::string all_labels;
   int ellipsis = 0;
   for (std::size_t i = 0; i < given.size(); ++i) {
     const int covered = operands[i].rank() - static_cast<int>(given[i].size()) + 3;
@@ -166,10 +166,11 @@ Sym einsum(const std::string& equation, const std::vector<Sym>& operands) {
     if (labels.size() != static_cast<std::size_t>(operands[i].rank()))
       throw ModelError("term '{}' does not fit its operand", given[i]);
     if (given[i].find("...") != std::string::npos) ellipsis = std::max(ellipsis, covered);
+    all_labels += labels;
     terms.push_back(take_diagonals({operands[i], labels}));
   }
-  const std::string result =
-      arrow == std::string::npos ? implicit_result(terms) : expand_ellipsis(text.substr(arrow + 2), ellipsis);
+  const std::string result = arrow == std::string::npos ? implicit_result(all_labels)
+                                                        : expand_ellipsis(text.substr(arrow + 2), ellipsis);
   Extents extents;
   for (const Term& term : terms) note_extents(term, extents);
   for (const char label : result)

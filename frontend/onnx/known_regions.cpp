@@ -112,7 +112,7 @@ std::int64_t samples_of_bin(double low, double high, std::int64_t bins, const Ro
   if (!settings.is_half_pixel) length = std::max(length, 1.0);
   const double count = std::ceil(length / static_cast<double>(bins));
   if (!(count <= 4096)) throw ModelError("a region takes {} samples a bin", count);
-  return std::max<std::int64_t>(static_cast<std::int64_t>(count), 1);
+  return std::max<std::int64_t>(static_cast<std::int64_t>(count), 0);
 }
 
 Tensor align_known_regions(const Tensor& images, const Tensor& regions, const Tensor& batch,
@@ -129,6 +129,7 @@ Tensor align_known_regions(const Tensor& images, const Tensor& regions, const Te
     const float* corner = regions.view<float>().data() + 4 * i;
     const Side y = side_of(corner[1], corner[3], settings.height, settings);
     const Side x = side_of(corner[0], corner[2], settings.width, settings);
+    if (y.samples == 0 || x.samples == 0) continue;  // zeros
     const Region region{turned.data() + image * dims[2] * dims[3] * channels,
                         dims[3],
                         channels,

@@ -14,7 +14,7 @@ struct RoiSettings {
   std::int64_t ratio;  ///< samples of a bin along an axis; 0: as many as it has pixels
 };
 
-/// How many samples a bin of a region takes along an axis, between two corners. Throws ModelError for more than 4096.
+/// How many samples a bin of a region takes along an axis, between two corners; none of no extent, whose bins are 0. Throws ModelError for more than 4096.
 [[nodiscard]] std::int64_t samples_of_bin(double low, double high, std::int64_t bins,
                                           const RoiSettings& settings);
 

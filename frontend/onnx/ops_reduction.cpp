@@ -61,9 +61,13 @@ void reduce_l1(ImportContext& c) {
   c.output(sum_of(r, apply(Op::abs, r.x)));
 }
 
+Sym as_floats(Sym x) {
+  return is_float(x.dtype()) ? x : cast(x, DType::f64);
+}
+
 void reduce_l2(ImportContext& c) {
   const Reduction r = read_reduction(c);
-  const Sym x = is_float(r.x.dtype()) ? r.x : cast(r.x, DType::f64);
+  const Sym x = as_floats(r.x);
   c.output(cast(apply(Op::sqrt, sum_of(r, x * x)), r.x.dtype()));
 }
 
@@ -74,16 +78,18 @@ void reduce_sum_square(ImportContext& c) {
 
 void reduce_log_sum(ImportContext& c) {
   const Reduction r = read_reduction(c);
-  c.output(apply(Op::log, sum_of(r, r.x)));
+  c.output(cast(apply(Op::log, sum_of(r, as_floats(r.x))), r.x.dtype()));
 }
 
 /// Shifted by the maximum so that exp does not overflow; an infinite maximum shifts by nothing.
 void reduce_log_sum_exp(ImportContext& c) {
   const Reduction r = read_reduction(c);
-  const double largest = r.x.dtype() == DType::f16 ? 65504 : 3.0e38;
-  Sym shift = reduce(Op::reduce_max, r.x, r.axes, true);
+  const Sym x = as_floats(r.x);
+  const double largest = x.dtype() == DType::f16 ? 65504 : 3.0e38;
+  Sym shift = reduce(Op::reduce_max, x, r.axes, true);
   shift = where(apply(Op::less_equal, apply(Op::abs, shift), largest), shift, 0.0);
-  const Sym sum = apply(Op::log, reduce(Op::reduce_sum, apply(Op::exp, r.x - shift), r.axes, true)) + shift;
+  Sym sum = apply(Op::log, reduce(Op::reduce_sum, apply(Op::exp, x - shift), r.axes, true)) + shift;
+  sum = cast(sum, r.x.dtype());
   c.output(r.keepdims ? sum : squeeze(sum, r.axes));
 }
 

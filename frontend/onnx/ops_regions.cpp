@@ -126,8 +126,9 @@ Sym align_adaptively(ImportContext& c, Sym x, Sym rois, Sym batch, const RoiSett
   std::vector<Sym> results;
   for (std::int64_t i = 0; i < rois.dim(0); ++i) {
     const auto& [rows, columns] = samples[static_cast<std::size_t>(i)];
-    results.push_back(
-        align_regions(x, slice(rois, 0, i, i + 1), slice(batch, 0, i, i + 1), s, rows, columns));
+    results.push_back(rows * columns == 0 ? c.builder().filled(x.dtype(), {1, x.dim(1), s.height, s.width}, 0)
+                                          : align_regions(x, slice(rois, 0, i, i + 1),
+                                                          slice(batch, 0, i, i + 1), s, rows, columns));
   }
   if (results.empty()) return c.builder().filled(x.dtype(), {0, x.dim(1), s.height, s.width}, 0);
   return concat(results, 0);

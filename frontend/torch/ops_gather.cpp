@@ -414,7 +414,7 @@ void grid_sampler(TorchContext& c) {
   sampling.mode = modes[mode];
   sampling.padding = paddings[padding];
   sampling.align_corners = c.flag("align_corners");
-  sampling.pads_elements = true;
+  sampling.pulls_positions = true;
   c.output(grid_sample(c.tensor("input"), c.tensor("grid"), sampling));
 }
 
