@@ -2,13 +2,15 @@
 """Tries models as their publishers ship them, as a new user would: nothing is said about sizes, nothing is tuned.
 
 A row for each file: whether all outputs agree with ONNX Runtime's at --sizes random combinations of sizes, evaluated and
-compiled; seconds to the first answer in a fresh process without a cache, of these the processor's (of all threads), and in a second
-process; milliseconds at the first combination and the ratio to ONNX Runtime, turn by turn. With --first-answers nothing waits for
+compiled, each beside its own largest element; seconds to the first answer in a fresh process without a cache, of these the
+processor's (of all threads), and in a second process; milliseconds at the first combination and the ratio to ONNX Runtime, turn by turn. With --first-answers nothing waits for
 compiled kernels. Sizes are drawn until ONNX Runtime takes them. Needs sylvite on PYTHONPATH, numpy and onnxruntime. Exit status 1
 when anything disagrees or fails.
 """
 import argparse
+import itertools
 import json
+import math
 import os
 import re
 import statistics
@@ -99,33 +101,51 @@ def draw_runnable(session, random, usual):
     raise SystemExit(f"ONNX Runtime takes no sizes that were tried: {str(last)[:200]}")
 
 
-def difference(actual, expected):
-    """Of the worst element as a share of the largest, or of 0.001; infinity where types or shapes differ."""
+def as_arrays(value):
+    """The arrays of an output: of a sequence each item's, of a list of maps (ZipMap's) the table of their values."""
     import numpy as np
 
-    if isinstance(expected, np.ndarray) and expected.dtype.kind in "OU":
-        return 0.0 if np.array_equal(actual, expected) else float("inf")
-    if not isinstance(expected, np.ndarray) or expected.dtype.kind not in "fiub":
-        return 0.0
-    actual = np.asarray(actual)
-    if actual.shape != expected.shape or actual.dtype != expected.dtype:
-        return float("inf")
-    if expected.size == 0:
-        return 0.0
+    if isinstance(value, dict):
+        return [np.asarray(list(value.values()))]
+    if not isinstance(value, (list, tuple)):
+        return [np.asarray(value)]
+    if value and isinstance(value[0], dict):
+        return [np.asarray([list(each.values()) for each in value], np.float32)]
+    return [array for each in value for array in as_arrays(each)]
+
+
+def difference(actual, expected):
+    """Of the worst element as a share of the largest; infinity where types, shapes or special values differ, texts do, or zeros
+    throughout are none."""
+    pairs = list(itertools.zip_longest(as_arrays(actual), as_arrays(expected)))
+    return max((difference_of_arrays(*pair) for pair in pairs), default=0.0)
+
+
+def difference_of_arrays(actual, expected):
+    import numpy as np
+
+    if actual is None or expected is None or actual.shape != expected.shape:
+        return math.inf
+    if expected.dtype.kind in "OUS":
+        return 0.0 if np.array_equal(actual, expected) else math.inf
+    if actual.dtype != expected.dtype:
+        return math.inf
     ours, theirs = actual.astype(np.float64), expected.astype(np.float64)
-    if not np.array_equal(np.isfinite(ours), np.isfinite(theirs)):
-        return float("inf")
     keep = np.isfinite(theirs)
-    if not keep.any():
-        return 0.0
-    return float(np.abs(ours - theirs)[keep].max() / max(np.abs(theirs[keep]).max(), 1e-3))
+    if not np.array_equal(ours[~keep], theirs[~keep], equal_nan=True) or not np.isfinite(ours[keep]).all():
+        return math.inf
+    worst = np.abs(ours - theirs)[keep].max(initial=0)
+    return float(worst / np.abs(theirs[keep]).max()) if worst and theirs[keep].any() else math.inf if worst else 0.0
 
 
-def open_peer(path, threads, is_exact=False):
-    """Without `is_exact` sums of 8-bit products overflow 16 bits on processors without VNNI: fast, and wrong by a tenth and more."""
+def open_peer(path, threads, is_exact=False, is_plain=False):
+    """Without `is_exact` sums of 8-bit products overflow 16 bits on processors without VNNI: fast, and wrong by a tenth and more.
+    With `is_plain` nothing is optimised."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
+    if is_plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     options.intra_op_num_threads = threads
     options.log_severity_level = 4
     options.add_session_config_entry("session.x64quantprecision", "1" if is_exact else "0")
@@ -166,7 +186,9 @@ def first_process(path, options, cache):
         worst = max((difference(a, b) for a, b in zip(actual, expected)), default=0.0)
         row["error"] = max(row.get("error", 0.0), worst)
         if not worst <= options.tolerance:
-            row["wrong"].append(f"{label} at {text_of(feeds)}: {worst:.2g}")
+            plain = open_peer(path, options.threads, is_exact=True, is_plain=True).run(None, feeds)
+            own = max((difference(a, b) for a, b in zip(plain, expected)), default=0.0)
+            row["wrong"].append(f"{label} at {text_of(feeds)}: {worst:.2g} (ONNX Runtime from itself unoptimised {own:.2g})")
 
     is_open = any(not isinstance(dim, int) or dim < 1 for value in session.get_inputs() for dim in value.shape)
     others = [draw_runnable(session, random, False) for _ in range(options.sizes if is_open else 1)]
