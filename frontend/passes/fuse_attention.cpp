@@ -7,6 +7,8 @@
 // Scores may be replaced, too: where(condition, scores, -inf) is a boolean mask, and a very negative number one that is added.
 // Rows that attend to nothing are NaN; where(is_nan(w), 0, w) of the weights w makes them zero, which is done to the result
 // if a mask may leave such rows. (Weights that are NaN because scores are stay NaN.)
+// Scores and weights may be rounded to 16 bits and widened again, as a softmax in f32 between products of 16-bit floats has it, and
+// scaled behind a reshape. Weights that are read elsewhere as well are made for that anyway, and stay.
 // A constant mask, of attention or of its gradients, that hides all keys behind the diagonal and no others becomes causal = 1, so
 // that masked work can be skipped; one that hides nothing goes.
 
@@ -15,110 +17,22 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/passes/attention_scores.h"
 #include "frontend/passes/pass_list.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
 
-/// What is added to scores while their leading dims are those of `space`, or where they are replaced by `hidden`.
-struct Mask {
-  ValueId id = no_value;
-  Dims space;
-  std::optional<double> hidden = {};  ///< then `id` is a condition
-  bool keeps = true;                  ///< which keeps scores where it is true; false: where it is false
-};
-
-constexpr double minus_infinity = -1e30;  ///< and below
-
-struct Scores {
-  ValueId q = no_value;
-  ValueId k_transposed = no_value;
-  std::vector<Mask> masks;
-  std::vector<Dims> spaces;  ///< of the scores, on their way through reshapes of their leading dims
-  double scale = 1;
-  ValueId row_scale = no_value;  ///< what scales rows of scores differently: those of a head, say
-};
-
-/// The product that is scaled by a number for each of its rows, which goes to `row_scale`; or `id`.
-ValueId without_row_scale(const Graph& graph, ValueId id, ValueId& row_scale) {
-  const Node* mul = producer_if(graph, id, Op::mul);
-  if (mul == nullptr) return id;
-  ValueId product = id;
-  (void)either_order(*mul, [&](ValueId rows, ValueId factor) {
-    const TensorType& type = graph.type(factor);
-    if (graph.type(rows).shape != graph.type(id).shape || type.rank() == 0 || type.shape.back() != Extent(1))
-      return false;
-    product = rows;
-    row_scale = factor;
-    return true;
-  });
-  return product;
-}
-
-bool match_product(const Graph& graph, ValueId id, Scores& scores) {
-  const Scaled rows = scaled_as_f32(graph, id);
-  ValueId row_scale = no_value;
-  const Scaled product = scaled_as_f32(graph, without_row_scale(graph, rows.base, row_scale));
-  const Node* matmul = producer_if(graph, product.base, Op::matmul);
-  if (matmul == nullptr) return false;
-  const Scaled q = scaled_as_f32(graph, matmul->inputs[0]);
-  const Scaled k = scaled_as_f32(graph, matmul->inputs[1]);
-  scores.q = q.base;
-  scores.k_transposed = k.base;
-  scores.scale = rows.factor * product.factor * q.factor * k.factor;
-  scores.row_scale = row_scale;
-  return true;
-}
-
-/// Windowed attention adds a mask for each window while its batch is split into images and windows.
-bool regroups_leading(const Graph& graph, const Node& reshape) {
-  const TensorType &from = graph.type(reshape.inputs[0]), &to = graph.type(reshape.outputs[0]);
-  return from.rank() >= 3 && to.rank() >= 3 &&
-         std::equal(from.shape.end() - 2, from.shape.end(), to.shape.end() - 2);
-}
-
-bool match_scores(const Graph& graph, ValueId id, Scores& scores);
-
-/// where(condition, scores, hidden), or the other way round: a number so low that it stays itself when scores are added.
-bool match_hidden(const Graph& graph, const Node& choice, Scores& scores) {
-  const ValueId id = choice.outputs[0];
-  for (const bool keeps : {true, false}) {
-    const ValueId kept = choice.inputs[keeps ? 1 : 2];
-    const std::optional<double> hidden = scalar_constant(graph, choice.inputs[keeps ? 2 : 1]);
-    if (!hidden || *hidden > minus_infinity || graph.type(kept).shape != graph.type(id).shape) continue;
-    if (!match_scores(graph, kept, scores)) return false;
-    scores.masks.push_back({choice.inputs[0], graph.type(id).dims(), hidden, keeps});
-    return true;
-  }
-  return false;
-}
-
-bool match_scores(const Graph& graph, ValueId id, Scores& scores) {
-  const Dims space = graph.type(id).dims();
-  if (match_product(graph, id, scores)) {
-    scores.spaces.push_back(space);
-    return true;
-  }
-  if (const Node* reshape = producer_if(graph, id, Op::reshape)) {
-    if (!regroups_leading(graph, *reshape) || !match_scores(graph, reshape->inputs[0], scores)) return false;
-    scores.spaces.push_back(space);
-    return true;
-  }
-  if (graph.type(id).dtype != DType::f32) return false;
-  if (const Node* choice = producer_if(graph, id, Op::where)) return match_hidden(graph, *choice, scores);
-  const Node* sum = producer_if(graph, id, Op::add);
-  if (sum == nullptr) return false;
-  return either_order(*sum, [&](ValueId product, ValueId mask) {
-    if (graph.type(product).shape != graph.type(id).shape || !match_scores(graph, product, scores))
-      return false;
-    scores.masks.push_back({mask, space});
-    return true;
-  });
+double lowest_of(DType dtype) {
+  if (dtype == DType::f16) return -65504;
+  return dtype == DType::bf16 ? -3.3895313892515355e38 : std::numeric_limits<float>::lowest();
 }
 
 bool same_batch(const TensorType& a, const TensorType& b) {
@@ -149,34 +63,81 @@ std::optional<ValueId> mask_in(Graph& graph, const Mask& mask, const Dims& space
   return add_reshape(graph, mask.id, Dims(behind, dims.end()));
 }
 
+/// A number as a float of this type; what is too low for it is the lowest that it has.
+ValueId add_number(Graph& graph, DType dtype, double value) {
+  Tensor number(dtype, Dims{});
+  number.set_double(0, std::isinf(value) ? value : std::max(value, lowest_of(dtype)));
+  return graph.add_constant(number);
+}
+
+/// A constant in another type of floats; nothing where that would change one that hides nothing.
+std::optional<ValueId> constant_in(Graph& graph, ValueId id, DType dtype) {
+  const Tensor from = *graph.value(id).constant;
+  if (follows_open_sizes(from)) return std::nullopt;
+  Tensor to(dtype, from.dims());
+  for (std::int64_t i = 0; i < from.size(); ++i) {
+    const double value = from.as_double(i);
+    to.set_double(i, std::isinf(value) ? value : std::max(value, lowest_of(dtype)));
+    if (value > hides_below && to.as_double(i) != value) return std::nullopt;
+  }
+  return graph.add_constant(to);
+}
+
+/// What is added to scores in the type of the queries; nothing where that would round it.
+std::optional<ValueId> added_in(Graph& graph, ValueId id, DType dtype) {
+  if (graph.type(id).dtype == dtype) return id;
+  if (graph.is_constant(id)) return constant_in(graph, id, dtype);
+  const Node* cast = producer_if(graph, id, Op::cast);
+  if (cast != nullptr && graph.type(cast->inputs[0]).dtype == dtype) return cast->inputs[0];
+  if (graph.value(id).producer == no_node) return std::nullopt;
+  const Node node = graph.node(graph.value(id).producer);
+  const bool chooses = node.op == Op::where;
+  if (!chooses && node.op != Op::broadcast_to && node.op != Op::reshape && node.op != Op::slice)
+    return std::nullopt;
+  std::vector<ValueId> inputs = node.inputs;
+  for (std::size_t i = chooses ? 1 : 0; i < inputs.size(); ++i) {
+    const std::optional<ValueId> own = added_in(graph, inputs[i], dtype);
+    if (!own) return std::nullopt;
+    inputs[i] = *own;
+  }
+  return graph.add(node.op, inputs, node.attributes);
+}
+
 /// The space with most dims, in which masks tell most apart.
 Dims finest_space(const Scores& scores) {
   return *std::ranges::max_element(scores.spaces, {}, [](const Dims& space) { return space.size(); });
 }
 
+/// A condition that is true where this one is false.
+ValueId inverse(Graph& graph, ValueId condition) {
+  if (!graph.is_constant(condition)) return graph.add(Op::logical_not, {condition});
+  const Tensor from = *graph.value(condition).constant;
+  Tensor to(DType::boolean, from.dims());
+  for (std::int64_t i = 0; i < from.size(); ++i) to.set_double(i, from.as_int64(i) == 0 ? 1 : 0);
+  return graph.add_constant(to);
+}
+
 /// Of conditions alone that hide keys for good: true where all of them keep.
 ValueId joint_condition(Graph& graph, ValueId so_far, ValueId condition, bool keeps) {
-  const ValueId own = keeps ? condition : graph.add(Op::logical_not, {condition});
+  const ValueId own = keeps ? condition : inverse(graph, condition);
   return so_far == no_value ? own : graph.add(Op::logical_and, {so_far, own});
 }
 
 /// Zero where a constant condition keeps, and `hidden` elsewhere.
-ValueId hidden_table(Graph& graph, ValueId condition, const Mask& mask) {
+ValueId hidden_table(Graph& graph, ValueId condition, const Mask& mask, DType dtype) {
   const Tensor& is_true = *graph.value(condition).constant;
-  Tensor table(DType::f32, is_true.dims());
+  Tensor table(dtype, is_true.dims());
+  const double low = std::isinf(*mask.hidden) ? *mask.hidden : std::max(*mask.hidden, lowest_of(dtype));
   for (std::int64_t i = 0; i < table.size(); ++i)
-    if ((is_true.as_int64(i) != 0) != mask.keeps) table.set_double(i, *mask.hidden);
+    if ((is_true.as_int64(i) != 0) != mask.keeps) table.set_double(i, low);
   return graph.add_constant(table);
 }
 
 /// `so_far`, or zero, where the condition keeps, and `hidden` elsewhere.
-ValueId hidden_sum(Graph& graph, ValueId so_far, ValueId condition, const Mask& mask) {
-  if (so_far == no_value && graph.is_constant(condition)) return hidden_table(graph, condition, mask);
-  const auto number = [&](double value) {
-    return graph.add_constant(Tensor::scalar_f32(static_cast<float>(value)));
-  };
-  const ValueId kept = so_far == no_value ? number(0) : so_far;
-  const ValueId low = number(*mask.hidden);
+ValueId hidden_sum(Graph& graph, ValueId so_far, ValueId condition, const Mask& mask, DType dtype) {
+  if (so_far == no_value && graph.is_constant(condition)) return hidden_table(graph, condition, mask, dtype);
+  const ValueId kept = so_far == no_value ? add_number(graph, dtype, 0) : so_far;
+  const ValueId low = add_number(graph, dtype, *mask.hidden);
   return graph.add(Op::where,
                    mask.keeps ? std::vector{condition, kept, low} : std::vector{condition, low, kept});
 }
@@ -186,14 +147,16 @@ std::optional<ValueId> joint_mask(Graph& graph, const Scores& scores, const Dims
                                   bool may_be_condition) {
   const auto hides = [](const Mask& mask) { return mask.hidden && std::isinf(*mask.hidden); };
   const bool is_condition = may_be_condition && std::ranges::all_of(scores.masks, hides);
+  const DType dtype = graph.type(scores.q).dtype;
   ValueId joint = no_value;
   for (const Mask& mask : scores.masks) {
-    const std::optional<ValueId> own = mask_in(graph, mask, space);
+    std::optional<ValueId> own = mask_in(graph, mask, space);
+    if (own && !mask.hidden) own = added_in(graph, *own, dtype);
     if (!own) return std::nullopt;
     if (is_condition)
       joint = joint_condition(graph, joint, *own, mask.keeps);
     else if (mask.hidden)
-      joint = hidden_sum(graph, joint, *own, mask);
+      joint = hidden_sum(graph, joint, *own, mask, dtype);
     else
       joint = joint == no_value ? *own : graph.add(Op::add, {joint, *own});
   }
@@ -210,7 +173,7 @@ bool hides_just(const Tensor& mask, bool later_keys) {
   for (std::int64_t i = 0; i < mask.size(); ++i) {
     const double value = mask.as_double(i);
     const bool hides = later_keys && i % keys > i / keys % keys;
-    if (is_truth ? (value == 0) != hides : (hides ? value > minus_infinity : value != 0)) return false;
+    if (is_truth ? (value == 0) != hides : (hides ? value > hides_below : value != 0)) return false;
   }
   return true;
 }
@@ -227,12 +190,16 @@ Hidden hidden_by(const Graph& graph, ValueId id, std::int64_t queries, std::int6
   return is_square && hides_just(mask, true) ? Hidden::later_keys : Hidden::unknown;
 }
 
-/// The keys, from their transpose in the product.
+/// The keys, from their transpose in the product, whose leading dims may be grouped otherwise before.
 ValueId keys_of(Graph& graph, ValueId k_transposed) {
-  const Dims perm = last_two_swapped(graph.type(k_transposed).rank());
-  const Node* transpose = producer_if(graph, k_transposed, Op::transpose);
-  const bool is_undone = transpose != nullptr && transpose->attributes.integers("perm") == perm;
-  return is_undone ? transpose->inputs[0] : add_transpose(graph, k_transposed, perm);
+  const Node* reshape = producer_if(graph, k_transposed, Op::reshape);
+  const bool regroups = reshape != nullptr && regroups_leading(graph, *reshape);
+  const ValueId made = regroups ? reshape->inputs[0] : k_transposed;
+  const Node* transpose = producer_if(graph, made, Op::transpose);
+  if (transpose != nullptr &&
+      transpose->attributes.integers("perm") == last_two_swapped(graph.type(made).rank()))
+    return regrouped(graph, transpose->inputs[0], graph.type(k_transposed).dims());
+  return add_transpose(graph, k_transposed, last_two_swapped(graph.type(k_transposed).rank()));
 }
 
 /// May matrices with these leading dims be repeated to those of `like`?
@@ -276,7 +243,7 @@ bool may_leave_rows_empty(const Graph& graph, ValueId mask) {
 
 /// The result of attention with zeros in the rows that the mask leaves no key.
 ValueId with_empty_rows_zero(Graph& graph, ValueId attended, ValueId mask) {
-  const auto number = [&](float value) { return graph.add_constant(Tensor::scalar_f32(value)); };
+  const auto number = [&](float value) { return add_number(graph, graph.type(mask).dtype, value); };
   const int rank = graph.type(mask).rank();
   const Attributes last = {{"axes", Dims{rank - 1}}, {"keepdims", std::int64_t{1}}};
   const ValueId most = rank == 0 ? mask : graph.add(Op::reduce_max, {mask}, last);
@@ -284,10 +251,31 @@ ValueId with_empty_rows_zero(Graph& graph, ValueId attended, ValueId mask) {
   return graph.add(Op::where, {is_empty, number(0), attended});
 }
 
-/// The weights in the dims in which they were made, where the product reads them grouped otherwise.
+/// The weights in the dims and the type in which they were made, where the product reads them grouped otherwise or rounded.
 ValueId ungrouped(const Graph& graph, ValueId id) {
   const Node* reshape = producer_if(graph, id, Op::reshape);
-  return reshape != nullptr && regroups_leading(graph, *reshape) ? reshape->inputs[0] : id;
+  const ValueId made = reshape != nullptr && regroups_leading(graph, *reshape) ? reshape->inputs[0] : id;
+  return unrounded(graph, made);
+}
+
+/// Of a graph and the nodes that read its values: is what is between a softmax and a product read by that product alone?
+bool reads_alone(const Graph& graph, const IdMap<std::vector<NodeId>>& uses, const Node& product) {
+  std::vector<ValueId> between{product.inputs[0]};
+  std::set<NodeId> readers{graph.value(product.outputs[0]).producer};
+  while (true) {
+    const NodeId maker = graph.value(between.back()).producer;
+    if (maker == no_node) return false;
+    const Node& node = graph.node(maker);
+    if (node.op == Op::softmax) break;
+    if (node.op != Op::where && node.op != Op::reshape && node.op != Op::cast) return false;
+    readers.insert(maker);
+    if (node.op == Op::where) readers.insert(graph.value(node.inputs[0]).producer);
+    between.push_back(node.inputs[node.op == Op::where ? 2 : 0]);
+  }
+  return std::ranges::none_of(between, [&](ValueId id) {
+    return std::ranges::find(graph.outputs, id) != graph.outputs.end() ||
+           std::ranges::any_of(uses[id], [&](NodeId reader) { return !readers.contains(reader); });
+  });
 }
 
 /// How many there are over the last two dims.
@@ -302,7 +290,8 @@ std::vector<ValueId> attended_inputs(Graph& graph, const Scores& scores, const N
   const TensorType out = graph.type(product.outputs[0]), v = graph.type(product.inputs[1]);
   const Dims& made = scores.spaces.front();
   if (q.rank() < 3 || q.rank() != static_cast<int>(made.size()) || q.element_count() == 0 ||
-      k_transposed.element_count() == 0 || !std::equal(made.begin(), made.end() - 2, q.shape.begin()) ||
+      k_transposed.element_count() == 0 || q.dtype != k_transposed.dtype || q.dtype != v.dtype ||
+      q.dtype != out.dtype || !std::equal(made.begin(), made.end() - 2, q.shape.begin()) ||
       !fits_each_head(k_transposed.dims(), made) || !fits_each_head(v.dims(), out.dims()) ||
       matrices(out.dims()) != matrices(made))
     return {};
@@ -387,9 +376,10 @@ bool drop_mask(GraphRewriter& rewriter, const Node& node, KnownMasks& known) {
 
 Graph fuse_attention(const Graph& graph) {
   KnownMasks known;
-  return rewrite_nodes(graph, [&known](GraphRewriter& rewriter, const Node& node) {
+  const IdMap<std::vector<NodeId>> uses = graph.uses();
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (drop_mask(rewriter, node, known)) return true;
-    if (node.op != Op::matmul) return false;
+    if (node.op != Op::matmul || !reads_alone(graph, uses, node)) return false;
     rewriter.copy(node);
     const Node copied = rewriter.graph().nodes().back();
     (void)fuse(rewriter, node, copied);
