@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 
 from . import _native
 from ._settings import settings
+from .torch_attention import join_attention
 from .torch_bytes import DECOMPOSITIONS as BYTES
 from .torch_captured import simplify_captured
 from .torch_complex import DECOMPOSITIONS as COMPLEX
@@ -461,6 +462,8 @@ def backend(
     told.setup("cuda" if on_gpu else "cpu")  # settings that are wrong are an error at once
     has_gradients = needs_gradients(flat)
     with_results = simplify_captured(module)
+    if has_gradients:
+        join_attention(module)
     keep_attention(module, has_gradients)
     if has_gradients:
         resize_by_products(module)

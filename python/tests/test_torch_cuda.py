@@ -88,6 +88,20 @@ class Inference(TensorForms, WithGpu):
         graphs = self.check_gradients(Network(), torch.randint(100, (4, 50)))
         self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
 
+    def test_gradients_of_attention_by_hand(self):
+        class Network(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.mixed = nn.Linear(96, 288)
+
+            def forward(self, x):
+                q, k, v = [heads_of(part) for part in self.mixed(x).chunk(3, -1)]
+                scores = (q @ k.transpose(-2, -1) / 5.0).masked_fill(torch.ones(50, 50).tril() == 0, float("-inf"))
+                return (F.softmax(scores, -1) @ v).transpose(1, 2).flatten(2)
+
+        graphs = self.check_gradients(Network(), torch.randn(4, 50, 96))
+        self.assertIn("sylvite.attention_gradient", graphs[1].texts[0])
+
     def test_gradients_of_attention_with_masks(self):
         class Network(nn.Module):
             def __init__(self, make_mask):
