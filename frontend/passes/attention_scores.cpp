@@ -1,6 +1,7 @@
 #include "frontend/passes/attention_scores.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "frontend/graph/rewrite.h"
@@ -43,16 +44,27 @@ bool match_product(const Graph& graph, ValueId id, Scores& scores) {
   return true;
 }
 
-/// where(condition, scores, hidden), or the other way round: a number so low that it stays itself when scores are added.
+/// False where another mask has hidden scores as the lowest number does, or would.
+bool add_mask(Scores& scores, Mask mask) {
+  if (scores.hides_alone) return false;
+  if (mask.hidden && *mask.hidden > hides_below) {
+    if (!scores.masks.empty()) return false;
+    scores.hides_alone = true;
+    mask.hidden = std::numeric_limits<float>::lowest();
+  }
+  scores.masks.push_back(std::move(mask));
+  return true;
+}
+
+/// where(condition, scores, hidden), or the other way round: a number so low that it stays itself when scores are added, or is taken for one.
 bool match_hidden(const Graph& graph, const Node& choice, Scores& scores) {
   const ValueId id = choice.outputs[0];
   for (const bool keeps : {true, false}) {
     const ValueId kept = choice.inputs[keeps ? 1 : 2];
     const std::optional<double> hidden = scalar_constant(graph, choice.inputs[keeps ? 2 : 1]);
-    if (!hidden || *hidden > hides_below || graph.type(kept).shape != graph.type(id).shape) continue;
+    if (!hidden || *hidden > below_scores || graph.type(kept).shape != graph.type(id).shape) continue;
     if (!match_scores(graph, kept, scores)) return false;
-    scores.masks.push_back({choice.inputs[0], graph.type(id).dims(), hidden, keeps});
-    return true;
+    return add_mask(scores, {choice.inputs[0], graph.type(id).dims(), hidden, keeps});
   }
   return false;
 }
@@ -101,8 +113,7 @@ bool match_scores(const Graph& graph, ValueId id, Scores& scores) {
     if (graph.type(product).shape != graph.type(id).shape || !match_scores(graph, product, found))
       return false;
     scores = std::move(found);
-    scores.masks.push_back({mask, space});
-    return true;
+    return add_mask(scores, {mask, space});
   });
 }
 

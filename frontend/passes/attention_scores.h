@@ -10,6 +10,8 @@ namespace sylvite {
 
 /// What hides a key: this number that is added, or a lower one.
 constexpr double hides_below = -1e30;
+/// No scores are as low: instead of scores this number hides a key, too, unless another mask is added to it.
+constexpr double below_scores = -1e9;
 
 /// What is added to scores while their leading dims are those of `space`, or where they are replaced by `hidden`.
 struct Mask {
@@ -23,6 +25,7 @@ struct Scores {
   ValueId q = no_value;
   ValueId k_transposed = no_value;
   std::vector<Mask> masks;
+  bool hides_alone = false;  ///< by a number that is taken for the lowest: no other mask may follow
   std::vector<Dims> spaces;  ///< of the scores, on their way through reshapes of their leading dims
   double scale = 1;
   ValueId row_scale = no_value;  ///< what scales rows of scores differently: those of a head, say

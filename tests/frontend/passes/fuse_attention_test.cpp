@@ -201,6 +201,22 @@ const Rewrite rewrites[] = {
      "  %p: f32[2,2,2] = softmax(%b) {axis=2}\n  %o: f32[2,2,4] = matmul(%p, %v)\n  return %o\n",
      "  %t: f32[2,2,4] = transpose(%k) {perm=[0,2,1]}\n"
      "  %o: f32[2,2,4] = attention(%q, %t, %v) {causal=1, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"scores_hidden_by_a_billion", fuse_attention,
+     "%q: f32[2,3,4], %k: f32[2,4,5], %v: f32[2,5,4], %c: bool[3,1]",
+     "  %l = constant f32[] {-1e9}\n  %s: f32[2,3,5] = matmul(%q, %k)\n  %a: f32[2,3,5] = where(%c, %l, %s)\n"
+     "  %p: f32[2,3,5] = softmax(%a) {axis=2}\n  %o: f32[2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %l = constant f32[] {-3.4028234e38}\n  %zero = constant f32[] {0.0}\n  %m: f32[3,1] = where(%c, %l, "
+     "%zero)\n"
+     "  %t: f32[2,5,4] = transpose(%k) {perm=[0,2,1]}\n"
+     "  %o: f32[2,3,4] = attention(%q, %t, %v, %m) {causal=0, scale=1.0, softcap=0.0}\n  return %o\n"},
+    {"scores_hidden_by_a_billion_and_by_more", fuse_attention,
+     "%q: f32[2,3,4], %k: f32[2,4,5], %v: f32[2,5,4], %c: bool[5], %d: bool[3,1]",
+     "  %l = constant f32[] {-1e9}\n  %n = constant f32[] {-3e38}\n  %s: f32[2,3,5] = matmul(%q, %k)\n  %a: "
+     "f32[2,3,5] = where(%c, %l, %s)\n  %b: f32[2,3,5] = where(%d, %n, %a)\n  %p: f32[2,3,5] = softmax(%b) "
+     "{axis=2}\n  %o: f32[2,3,4] = matmul(%p, %v)\n  return %o\n",
+     "  %l = constant f32[] {-1e9}\n  %n = constant f32[] {-3e38}\n  %s: f32[2,3,5] = matmul(%q, %k)\n  %a: "
+     "f32[2,3,5] = where(%c, %l, %s)\n  %b: f32[2,3,5] = where(%d, %n, %a)\n  %p: f32[2,3,5] = softmax(%b) "
+     "{axis=2}\n  %o: f32[2,3,4] = matmul(%p, %v)\n  return %o\n"},
 };
 
 INSTANTIATE_TEST_SUITE_P(All, AttentionRewrites, testing::ValuesIn(rewrites),
