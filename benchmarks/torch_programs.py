@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Programs of torch_use_programs.py and torch_kind_programs.py, and scripts of torch_further_scripts.py and the files it imports, through torch.compile, beside
+"""Programs of torch_use_programs.py and torch_mixed_programs.py and the files it imports, and scripts of torch_further_scripts.py and the files it imports, through torch.compile, beside
 eager, float64 and Inductor's default.
 
 usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
@@ -178,7 +178,7 @@ def times_of(ways, turns):
 def child(name, turns, threads, backends):
     warnings.filterwarnings("ignore")
     import torch
-    from torch_kind_programs import PROGRAMS
+    from torch_mixed_programs import PROGRAMS
     torch.set_num_threads(threads)
     if name not in PROGRAMS:
         print("LINE " + json.dumps({"program": name, "pass": "script", **one_script(name, turns, backends)}), flush=True)
@@ -208,7 +208,7 @@ def main():
     if options.child:
         child(options.child, options.turns, options.threads, options.backends.split(","))
         return
-    from torch_kind_programs import PROGRAMS
+    from torch_mixed_programs import PROGRAMS
     from torch_further_scripts import SCRIPTS
     ratios = {"inference": [], "training": [], "script": []}
     for name in options.only.split(",") if options.only else [*PROGRAMS, *SCRIPTS]:

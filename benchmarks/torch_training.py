@@ -42,12 +42,43 @@ def text_model(kind, batch, length):
     return model, lambda m: m(input_ids=words, labels=words).loss
 
 
+def spelled_model(masks, batch, length, width=512, heads=8, layers=4):
+    """Layers whose attention is products, a mask and a softmax, as tutorials have it: causal by a buffer and -inf, or padding and -1e9."""
+    import torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+            self.register_buffer("before", torch.ones(1, 1, length, length).tril())
+
+        def forward(self, given):
+            x, seen = given
+            q, k, v = (part.unflatten(2, (heads, -1)).transpose(1, 2) for part in self.mixed(self.first(x)).split(width, 2))
+            scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+            if masks == "causal":
+                scores = scores.masked_fill(self.before == 0, float("-inf"))
+            else:
+                scores = scores.masked_fill(seen[:, None, None] == 0, -1e9)
+            x = x + self.out((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+            return x + self.down(nn.functional.gelu(self.up(self.second(x)))), seen
+
+    x = torch.randn(batch, length, width, device="cuda")
+    seen = torch.arange(length, device="cuda") < torch.randint(length // 2, length, (batch, 1), device="cuda")
+    return nn.Sequential(*(Layer() for _ in range(layers))), lambda m: m((x, seen))[0].float().square().mean()
+
+
 MODELS = {
     "resnet50 128": lambda: image_model("resnet50", 128),
     "gpt2 16x512": lambda: text_model("gpt2", 16, 512),
     "bert 32x128": lambda: text_model("bert", 32, 128),
     "vit_b_16 64": lambda: image_model("vit_b_16", 64),
     "mobilenet_v3 128": lambda: image_model("mobilenet_v3_large", 128),
+    "spelled decoder 16x512": lambda: spelled_model("causal", 16, 512),
+    "spelled encoder 16x512": lambda: spelled_model("padding", 16, 512),
 }  # fmt: skip
 
 
