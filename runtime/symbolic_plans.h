@@ -60,7 +60,8 @@ class SymbolicPlans {
     std::vector<FitSymbol> symbols;  ///< of the plan's expressions, which hold at multiples of theirs
     std::optional<MatchedKernels> matched;
     std::int64_t matched_with = -1;  ///< KernelMenu::generation
-    std::optional<Sizes> unmatched;  ///< where kernels that match at the samples do not: a plan there is a sample
+    std::optional<Sizes>
+        unmatched;  ///< where kernels that match at the samples do not: a plan there is a sample
     std::shared_ptr<const std::vector<Extent>> said;
     std::vector<Interval> span;  ///< of what traits() says of all sizes that are known to have this structure
 
