@@ -18,10 +18,10 @@ inline constexpr const char* row_fold_texts[] = {
     R"(graph g(%d: bf16[5,4096], %p: bf16[5,4096]) { %e: f32[5,4096] = cast(%d) {to="f32"} %q: f32[5,4096] = cast(%p) {to="f32"} %m: f32[5,4096] = mul(%e, %q) %s: f32[5,1] = reduce_sum(%m) {axes=[1], keepdims=1} %t: f32[5,4096] = mul(%q, %s) %v: f32[5,4096] = sub(%m, %t) %o: bf16[5,4096] = cast(%v) {to="bf16"} return %o })",
     // what a loss keeps of its rows, which are of odd lengths and do not fit into registers
     R"(graph g(%x: bf16[5,60001]) { %y: f32[5,60001] = cast(%x) {to="f32"} %m: f32[5,1] = reduce_max(%y) {axes=[1], keepdims=1} %d: f32[5,60001] = sub(%y, %m) %e: f32[5,60001] = exp(%d) %s: f32[5,1] = reduce_sum(%e) {axes=[1], keepdims=1} %l: f32[5,1] = log(%s) return %l, %m })",
-    // a softmax of such rows, beside a sum of their own
-    R"(graph g(%x: f32[3,70000], %b: f32[70000]) { %y: f32[3,70000] = add(%x, %b) %a: f32[3,1] = reduce_sum(%x) {axes=[1], keepdims=1} %m: f32[3,1] = reduce_max(%y) {axes=[1], keepdims=1} %d: f32[3,70000] = sub(%y, %m) %e: f32[3,70000] = exp(%d) %s: f32[3,1] = reduce_sum(%e) {axes=[1], keepdims=1} %p: f32[3,70000] = div(%e, %s) %q: f32[3,70000] = add(%p, %a) %o: bf16[3,70000] = cast(%q) {to="bf16"} return %o })",
     // mean and variance alone, of short rows
     R"(graph g(%x: bf16[39,200]) { %y: f32[39,200] = cast(%x) {to="f32"} %s: f32[39,1] = reduce_sum(%y) {axes=[1], keepdims=1} %m: f32[39,1] = neg(%s) %c: f32[39,200] = add(%y, %m) %q: f32[39,200] = mul(%c, %c) %v: f32[39,1] = reduce_sum(%q) {axes=[1], keepdims=1} %r: bf16[39,1] = cast(%v) {to="bf16"} return %r, %m })",
+    // a softmax of such rows, beside a sum of their own
+    R"(graph g(%x: f32[3,70000], %b: f32[70000]) { %y: f32[3,70000] = add(%x, %b) %a: f32[3,1] = reduce_sum(%x) {axes=[1], keepdims=1} %m: f32[3,1] = reduce_max(%y) {axes=[1], keepdims=1} %d: f32[3,70000] = sub(%y, %m) %e: f32[3,70000] = exp(%d) %s: f32[3,1] = reduce_sum(%e) {axes=[1], keepdims=1} %p: f32[3,70000] = div(%e, %s) %q: f32[3,70000] = add(%p, %a) %o: bf16[3,70000] = cast(%q) {to="bf16"} return %o })",
 };
 
 }  // namespace sylvite
