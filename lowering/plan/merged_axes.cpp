@@ -241,14 +241,23 @@ class AxisLinks {
     const auto is_reduced = [&](std::size_t axis) {
       return std::ranges::find(axes, static_cast<std::int64_t>(axis)) != axes.end();
     };
+    const bool keeps = node.attributes.integer("keepdims") != 0;
+    const auto axis_of_output = [&](std::size_t axis) {
+      const auto is_before = [&](std::int64_t each) { return each < static_cast<std::int64_t>(axis); };
+      return axis - static_cast<std::size_t>(keeps ? 0 : std::ranges::count_if(axes, is_before));
+    };
     const ValueId input = node.inputs[0], output = node.outputs[0];
     cut_channels_unless_alike(input, output);
     for (std::size_t axis = 0; axis + 1 < dims_[id_of(input)].size(); ++axis) {
+      const std::size_t at = axis_of_output(axis);
       if (is_reduced(axis) != is_reduced(behind(input, axis))) {
         cut(input, axis);
-        cut(output, axis);
+        if (keeps || !is_reduced(axis))
+          cut(output, at);
+        else if (at > 0)
+          cut(output, at - 1);  // the axis ahead of the folded ones has another neighbour now
       } else if (!is_reduced(axis)) {
-        tie(input, axis, output, axis);
+        tie(input, axis, output, at);
       }
     }
   }

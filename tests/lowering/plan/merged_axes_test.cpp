@@ -124,6 +124,14 @@ const Merged kernels[] = {
      "%in0: f32[2,32,6,5]@c16) {\n  %v0: f32[2,32,1,1]@c16 = reduce_sum(%in0) {axes=[2,3], keepdims=1}\n"
      "  return %v0\n",
      "%in0: f32[2,32,1,30]@c16"},
+    {"folds_that_drop_the_outermost_axis",
+     "%in0: f32[2,6,5,4]) {\n  %v0: f32[6,5,4] = reduce_sum(%in0) {axes=[0], keepdims=0}\n"
+     "  %v1: f32[6,5,4] = exp(%v0)\n  return %v1\n",
+     "%in0: f32[2,1,1,120]) {\n  %v0: f32[1,1,120] = reduce_sum"},
+    {"folds_that_drop_an_axis_between",
+     "%in0: f32[2,3,6,5]) {\n  %v0: f32[2,6,5] = reduce_max(%in0) {axes=[1], keepdims=0}\n"
+     "  %v1: f32[2,6,5] = exp(%v0)\n  return %v1\n",
+     "%in0: f32[2,3,1,30]) {\n  %v0: f32[2,1,30] = reduce_max"},
     {"single_pixels_of_images",
      "%in0: f32[2,32,1,1]@c16) {\n  %v0: f32[2,32,1,1]@c16 = neg(%in0)\n  return %v0\n", nullptr},
     {"blocks_from_planes",

@@ -80,7 +80,7 @@ TEST(RunValues, TellWhatEachLaunchNeedsFirstAndLast) {
 }
 
 TEST(RunValues, OfALargeArenaTakeMemoryOfTheirOwnWhereTheyAreLarge) {
-  const std::vector<ArenaValue> values = {{0, 100 * mega, {0, 1}}, {100 * mega, mega, {0, 1}}};
+  const std::vector<ArenaValue> values = {{0, 400 * mega, {0, 1}}, {400 * mega, mega, {0, 1}}};
   EXPECT_THAT(RunValues(values).in_block(64), ElementsAre(0, 64));
 }
 
