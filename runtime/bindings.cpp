@@ -134,10 +134,11 @@ Bindings bind_plan(const Plan& plan, const std::vector<Candidate>& candidates) {
     bindings.launches.push_back(bind_launch(plan, launch, signature, *bindings.weights));
   }
   for (const Port& output : plan.outputs) bindings.outputs.push_back(unpacked_place(plan, output.buffer));
-  const std::vector<LiveRange> ranges = live_ranges(plan);
-  for (std::size_t i = 0; i < plan.buffers.size(); ++i)
-    if (const Buffer& each = plan.buffers[i]; each.kind == BufferKind::arena && each.alias_of < 0)
-      bindings.values.push_back({each.offset, each.type.byte_size(), ranges[i]});
+  const ArenaPlaces arena(plan, true);
+  for (std::size_t i = 0; i < arena.roots().size(); ++i) {
+    const Buffer& root = plan.buffers[static_cast<std::size_t>(arena.roots()[i])];
+    bindings.values.push_back({root.offset, root.type.byte_size(), arena.ranges()[i]});
+  }
   return bindings;
 }
 

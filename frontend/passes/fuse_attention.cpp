@@ -63,10 +63,15 @@ std::optional<ValueId> mask_in(Graph& graph, const Mask& mask, const Dims& space
   return add_reshape(graph, mask.id, Dims(behind, dims.end()));
 }
 
-/// A number as a float of this type; what is too low for it is the lowest that it has.
+/// What is too low for a float of this type is the lowest that it has.
+double raised_to(DType dtype, double value) {
+  return std::isinf(value) ? value : std::max(value, lowest_of(dtype));
+}
+
+/// A number as a float of this type.
 ValueId add_number(Graph& graph, DType dtype, double value) {
   Tensor number(dtype, Dims{});
-  number.set_double(0, std::isinf(value) ? value : std::max(value, lowest_of(dtype)));
+  number.set_double(0, raised_to(dtype, value));
   return graph.add_constant(number);
 }
 
@@ -77,7 +82,7 @@ std::optional<ValueId> constant_in(Graph& graph, ValueId id, DType dtype) {
   Tensor to(dtype, from.dims());
   for (std::int64_t i = 0; i < from.size(); ++i) {
     const double value = from.as_double(i);
-    to.set_double(i, std::isinf(value) ? value : std::max(value, lowest_of(dtype)));
+    to.set_double(i, raised_to(dtype, value));
     if (value > hides_below && to.as_double(i) != value) return std::nullopt;
   }
   return graph.add_constant(to);
@@ -127,7 +132,7 @@ ValueId joint_condition(Graph& graph, ValueId so_far, ValueId condition, bool ke
 ValueId hidden_table(Graph& graph, ValueId condition, const Mask& mask, DType dtype) {
   const Tensor& is_true = *graph.value(condition).constant;
   Tensor table(dtype, is_true.dims());
-  const double low = std::isinf(*mask.hidden) ? *mask.hidden : std::max(*mask.hidden, lowest_of(dtype));
+  const double low = raised_to(dtype, *mask.hidden);
   for (std::int64_t i = 0; i < table.size(); ++i)
     if ((is_true.as_int64(i) != 0) != mask.keeps) table.set_double(i, low);
   return graph.add_constant(table);
