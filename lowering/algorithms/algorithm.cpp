@@ -13,6 +13,8 @@ namespace {
 constexpr std::array forms = {
     FormRow{"generic", generic_packings, build_generic},
     FormRow{"device", generic_packings, build_device},
+    FormRow{"together", generic_packings, build_together},
+    FormRow{"device_together", generic_packings, build_device_together},
     FormRow{"tiles", generic_packings, build_tiles},
     FormRow{"stored_folds", generic_packings, build_stored_folds},
     FormRow{"arg_rows", generic_packings, build_arg_rows},

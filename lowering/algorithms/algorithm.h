@@ -16,6 +16,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lowering/algorithms/form.h"
@@ -27,9 +28,12 @@ namespace sylvite {
 struct Algorithm {
   std::vector<Halide::ImageParam> inputs;  ///< in the order of kernel.body.inputs, extents and strides set
   std::vector<Halide::Param<int>> sizes;   ///< of an open kernel, in the order of Kernel::sizes
-  std::vector<Halide::Func> outputs;       ///< in the order of kernel.body.outputs
+  std::vector<Halide::Func> outputs;  ///< in the order of kernel.body.outputs; one may be a tuple of several
   std::map<std::string, Halide::Func> stages;  ///< every Func a schedule may name, outputs included
 };
+
+/// The stage that writes all outputs in the form "together".
+inline constexpr std::string_view together_stage = "results";
 
 /// The stage that writes body output `id`; see above.
 [[nodiscard]] std::string output_stage(const Kernel& kernel, ValueId id);

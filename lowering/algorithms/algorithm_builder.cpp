@@ -92,13 +92,14 @@ Expr AlgorithmBuilder::extent(const Extent& extent) const {
 }
 
 template <typename Parameter>
-void AlgorithmBuilder::fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks) const {
+void AlgorithmBuilder::fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks,
+                                 bool sets_bounds) const {
   const Shape strides = storage_strides(stored, has_outer_blocks);
   const int rank = static_cast<int>(stored.size());
   for (int d = 0; d < rank; ++d) {
     const auto number = static_cast<std::size_t>(rank - 1 - d);
     auto dim = parameter.dim(d);
-    dim.set_bounds(0, extent(stored[number]));
+    if (sets_bounds) dim.set_bounds(0, extent(stored[number]));
     dim.set_stride(extent(strides[number]));
   }
 }
@@ -295,12 +296,31 @@ std::string output_stage(const Kernel& kernel, ValueId id) {
   return converts ? value.name + "_out" : value.name;
 }
 
+Expr AlgorithmBuilder::stored_element(ValueId output) const {
+  const TensorType& own = type(output);
+  const Expr element = read_stored(output, coordinates_of(own));
+  return is_converted_to_store(own.dtype) ? to_storage(element, own.dtype) : element;
+}
+
+Algorithm AlgorithmBuilder::finish_together() {
+  const std::vector<ValueId>& ids = body().outputs;
+  std::vector<Expr> elements;
+  for (const ValueId id : ids) elements.push_back(stored_element(id));
+  Func results = stage(std::string(together_stage));
+  results(vars_of(type(ids.front()))) = Halide::Tuple(elements);
+  std::vector<Halide::OutputImageParam> buffers = results.output_buffers();
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    fix_shape(buffers[i], type(ids[i]).storage_shape(), has_outer_blocks(type(ids[i])), i == 0);
+  algorithm_.outputs.push_back(results);
+  return std::move(algorithm_);
+}
+
 Algorithm AlgorithmBuilder::finish() {
   for (const ValueId id : body().outputs) {
     const std::string stage_name = output_stage(kernel_, id);
     if (stage_name != name(id)) {
       Func out = stage(stage_name);
-      out(vars_of(type(id))) = to_storage(read_stored(id, coordinates_of(type(id))), type(id).dtype);
+      out(vars_of(type(id))) = stored_element(id);
     }
     Func out = algorithm_.stages.at(stage_name);
     Halide::OutputImageParam buffer = out.output_buffer();

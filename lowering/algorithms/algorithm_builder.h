@@ -103,14 +103,19 @@ class AlgorithmBuilder {
   void define_node(const Node& node);
   /// Adds the output stages and hands the algorithm over. The builder is spent.
   [[nodiscard]] Algorithm finish();
+  /// The same with one stage, `results`, that is a tuple of all outputs. REQUIRES outputs that lie alike.
+  [[nodiscard]] Algorithm finish_together();
 
  private:
-  /// Dense bounds and strides, so that the compiler sees constants.
+  /// Dense bounds and strides, so that the compiler sees constants. Of a tuple Halide takes the bounds of the first alone.
   template <typename Parameter>
-  void fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks) const;
+  void fix_shape(Parameter& parameter, const Shape& stored, bool has_outer_blocks,
+                 bool sets_bounds = true) const;
   [[nodiscard]] Halide::Expr factor(const ExtentFactor& factor) const;
   /// What Op::extents gives, of one element.
   [[nodiscard]] Halide::Expr number_of_run(const Node& extents) const;
+  /// An element of an output as it is stored.
+  [[nodiscard]] Halide::Expr stored_element(ValueId output) const;
 
   const Kernel& kernel_;
   std::vector<Packing> packings_;

@@ -24,6 +24,9 @@ struct FormRow {
 [[nodiscard]] Algorithm build_tiles(const Kernel& kernel, const Form& form);
 /// The generic form with the functions of a GPU's math library.
 [[nodiscard]] Algorithm build_device(const Kernel& kernel, const Form& form);
+/// The generic form of a kernel of several results that lie alike, but that one stage makes all of an element's.
+[[nodiscard]] Algorithm build_together(const Kernel& kernel, const Form& form);
+[[nodiscard]] Algorithm build_device_together(const Kernel& kernel, const Form& form);
 
 /// The generic form of a kernel that ends in a scan or a scatter, but that the result itself is folded: no stage is copied.
 [[nodiscard]] Algorithm build_stored_folds(const Kernel& kernel, const Form& form);

@@ -121,4 +121,21 @@ Algorithm build_device(const Kernel& kernel, const Form& form) {
   return build_generic(kernel, form);
 }
 
+Algorithm build_together(const Kernel& kernel, const Form& /*form*/) {
+  const TensorType& first = kernel.body.type(kernel.body.outputs.front());
+  for (const ValueId output : kernel.body.outputs) {
+    const TensorType& own = kernel.body.type(output);
+    if (own.shape != first.shape || own.layout != first.layout)
+      throw UnsupportedError("form together: the kernel's results do not lie alike");
+  }
+  AlgorithmBuilder builder(kernel, layout_packings(kernel));
+  builder.define_rest();
+  return builder.finish_together();
+}
+
+Algorithm build_device_together(const Kernel& kernel, const Form& form) {
+  const DeviceMath device_math;
+  return build_together(kernel, form);
+}
+
 }  // namespace sylvite

@@ -18,6 +18,7 @@
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/group_body.h"
 #include "lowering/plan/group_words.h"
+#include "lowering/plan/join_elements.h"
 #include "lowering/plan/repeats.h"
 #include "lowering/plan/row_folds.h"
 #include "lowering/plan/row_fusion.h"
@@ -484,8 +485,9 @@ std::vector<Group> group_nodes(const Graph& graph, const Joins& joins, const Low
   for (NodeId id = 0; id < count; ++id) free[id] = free[id] || is_free(graph, graph.node(id));
   if (options.fuse) {
     std::vector<Group> groups = Fuser(graph, free, options).run();
-    if (!options.refuse_template) return groups;
-    return join_twin_folds(graph, join_row_folds(graph, std::move(groups), options), options);
+    if (options.refuse_template)
+      groups = join_twin_folds(graph, join_row_folds(graph, std::move(groups), options), options);
+    return join_elements(graph, std::move(groups), options);
   }
   const IdMap<bool> live = live_nodes(graph);
   std::vector<Group> groups;

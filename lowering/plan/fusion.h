@@ -13,9 +13,10 @@ namespace sylvite {
 /// Nodes that one kernel computes. Only `outputs` reach memory; a node may stand in several groups when it is
 /// cheaper to compute twice than to store.
 struct Group {
-  std::vector<NodeId> nodes;     ///< ascending, which is topological
-  std::vector<ValueId> outputs;  ///< values written to memory: of one node, or of two folds (twin_folds.h)
-  std::string reason;            ///< why these are together, in words
+  std::vector<NodeId> nodes;  ///< ascending, which is topological
+  std::vector<ValueId>
+      outputs;  ///< values written to memory: of one node, or as row_folds.h, twin_folds.h, join_elements.h say
+  std::string reason;  ///< why these are together, in words
 };
 
 /// True for nodes that need no kernel: a reshape of a dense value names the same bytes, and a constant gets

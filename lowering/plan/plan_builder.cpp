@@ -69,12 +69,16 @@ void PlanBuilder::add_copy(BufferId from, BufferId to, std::int64_t rows, const 
   add_launch(std::move(launch), copy_kernel(source.dtype, rows, columns(source), columns(target)));
 }
 
+std::size_t PlanBuilder::input_count(std::size_t launch) const {
+  const Origin& origin = origins_[launch];
+  return origin.kernel ? origin.kernel->body.inputs.size() : origin.group.inputs.size();
+}
+
 void PlanBuilder::bring_loops_together() {
   if (plan_.loops.size() < 2) return;
   std::vector<std::size_t> inputs;
   inputs.reserve(origins_.size());
-  for (const Origin& origin : origins_)
-    inputs.push_back(origin.kernel ? origin.kernel->body.inputs.size() : origin.group.inputs.size());
+  for (std::size_t i = 0; i < origins_.size(); ++i) inputs.push_back(input_count(i));
   LoopOrder order = order_loops(plan_, inputs);
   std::vector<Launch> launches;
   std::vector<Origin> origins;

@@ -44,6 +44,8 @@ class PlanBuilder {
   [[nodiscard]] bool is_kept_in_arena(BufferId root) const { return wholes_.contains(root); }
   void set_output(std::size_t number, BufferId buffer) { plan_.outputs[number].buffer = buffer; }
   [[nodiscard]] Launch& launch(std::size_t number) { return plan_.launches[number]; }
+  /// How many of a launch's arguments it reads; it writes those behind.
+  [[nodiscard]] std::size_t input_count(std::size_t launch) const;
   void add_launch(Launch launch, Kernel kernel);
   /// A launch that copies all of one buffer to the other; where rows differ in length, they are cut or padded with zeros.
   void add_copy(BufferId from, BufferId to, std::int64_t rows, const std::string& reason);

@@ -52,7 +52,8 @@ bool StateKeeper::may_lie_in(BufferId state, BufferId next) const {
 void StateKeeper::tell(BufferId state, const std::string& what) {
   for (std::size_t i = 0; i < builder_.plan().launches.size(); ++i) {
     Launch& launch = builder_.launch(i);
-    if (root(launch.arguments.back()) == state)
+    const auto outputs = launch.arguments.begin() + static_cast<std::ptrdiff_t>(builder_.input_count(i));
+    if (std::any_of(outputs, launch.arguments.end(), [&](BufferId id) { return root(id) == state; }))
       launch.reason += fmt::format("; {} '{}'", what, builder_.buffer(state).name);
   }
 }

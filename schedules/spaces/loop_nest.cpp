@@ -143,6 +143,27 @@ KernelFacts facts_of(const Kernel& kernel, const Machine& machine) {
   return facts;
 }
 
+KernelFacts element_facts(const Kernel& kernel, const Machine& machine) {
+  KernelFacts facts = facts_of(kernel, machine);
+  if (kernel.body.outputs.size() > 1) facts.output = together_stage;
+  return facts;
+}
+
+std::string refuse_elements(const Kernel& kernel) {
+  const Graph& body = kernel.open ? *kernel.open : kernel.body;
+  for (const Node& node : body.nodes())
+    if (!update_stages(node.op).empty()) return "the kernel folds";
+  const TensorType& first = body.type(body.outputs.front());
+  for (const ValueId output : body.outputs) {
+    const TensorType& own = body.type(output);
+    if (own.shape != first.shape || own.layout != first.layout) return "the results do not lie alike";
+    const NodeId producer = body.value(output).producer;
+    if (body.outputs.size() > 1 && (producer == no_node || body.node(producer).outputs.size() != 1))
+      return "the kernel has several outputs";
+  }
+  return "";
+}
+
 double vector_seconds(double work, const Machine& machine, double threads) {
   constexpr double vectors_per_second = 2e9;
   constexpr double fork_seconds = 5e-6;

@@ -25,6 +25,11 @@ struct KernelFacts {
 };
 [[nodiscard]] KernelFacts facts_of(const Kernel& kernel, const Machine& machine);
 
+/// The same of a kernel without folds, whose output is the stage of all results in the form "together" where it has several.
+[[nodiscard]] KernelFacts element_facts(const Kernel& kernel, const Machine& machine);
+/// "", or why no space takes the kernel's elements one by one: it folds, or its results do not lie alike.
+[[nodiscard]] std::string refuse_elements(const Kernel& kernel);
+
 /// How many innermost loops of a kernel without folds can be one: along them each value has all the extents
 /// of the output or none, and elements stay where they are. At least 1.
 [[nodiscard]] std::size_t common_run(const Kernel& kernel, const Dims& extents);

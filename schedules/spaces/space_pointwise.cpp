@@ -17,11 +17,6 @@
 namespace sylvite {
 namespace {
 
-bool has_updates(const Kernel& kernel) {
-  return std::any_of(kernel.body.nodes().begin(), kernel.body.nodes().end(),
-                     [](const Node& node) { return !update_stages(node.op).empty(); });
-}
-
 /// The loop, counted from the innermost, on which the neighbours of a large transposed operand are; 0: there is none.
 std::size_t transposed_loop(const Kernel& kernel, const Machine& machine) {
   const Graph& body = kernel.body;
@@ -101,6 +96,7 @@ struct Pointwise {
   std::size_t blocked;     ///< see blocked_loop
   PointwiseNumbers heuristic;
 
+  [[nodiscard]] Form form() const { return kernel.body.outputs.size() > 1 ? Form{"together", {}} : Form{}; }
   [[nodiscard]] std::vector<Range<PointwiseNumbers>> ranges() const;
   [[nodiscard]] Candidate at(const PointwiseNumbers& point) const;
   [[nodiscard]] double cost(const PointwiseNumbers& point) const;
@@ -129,24 +125,24 @@ PointwiseNumbers first_pointwise_point(const Kernel& kernel, const Machine& mach
 Candidate Pointwise::at(const PointwiseNumbers& point) const {
   ScheduleWriter writer;
   LoopNest nest(writer, facts.output, facts.loops);
-  if (facts.extents.empty()) return {Form{}, writer.take()};
+  if (facts.extents.empty()) return {form(), writer.take()};
   if (blocked > 0) {  // vectors are read whole, and their elements written apart
     nest.move_inside(blocked);
     (void)nest.vectorize_inner(facts.lanes, 1);
     nest.move_outside();
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-    return {Form{}, writer.take()};
+    return {form(), writer.take()};
   }
   if (point.columns > 1) {
     (void)nest.vectorize_inner(gathered_lanes(facts), point.vectors);
     (void)nest.tile(transposed, point.columns);
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-    return {Form{}, writer.take()};
+    return {form(), writer.take()};
   }
   if (is_row_of_parts(kernel, facts)) {
     nest.unroll_inner(facts.lanes);
     if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-    return {Form{}, writer.take()};
+    return {form(), writer.take()};
   }
   nest.fuse_inner(common_run(kernel, facts.extents));
   nest.drop_unit_loops();
@@ -159,7 +155,7 @@ Candidate Pointwise::at(const PointwiseNumbers& point) const {
   if (row_is_one_step && nest.loops().size() > 1 && step < point.vectors * facts.lanes)
     nest.tile(1, point.vectors * facts.lanes / step);
   if (point.tasks > 0) nest.parallelize(task_count(facts, machine, point.tasks), 0);
-  return {Form{}, writer.take()};
+  return {form(), writer.take()};
 }
 
 double Pointwise::cost(const PointwiseNumbers& point) const {
@@ -169,9 +165,8 @@ double Pointwise::cost(const PointwiseNumbers& point) const {
 }
 
 Binding bind_pointwise(const Kernel& kernel, const Machine& machine) {
-  if (has_updates(kernel)) return {"the kernel folds"};
-  if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
-  const KernelFacts facts = facts_of(kernel, machine);
+  if (std::string why = refuse_elements(kernel); !why.empty()) return {why};
+  const KernelFacts facts = element_facts(kernel, machine);
   const std::size_t transposed = transposed_loop(kernel, machine);
   const std::size_t blocked = blocked_loop(kernel, facts, common_run(kernel, facts.extents));
   return bind_space(Pointwise{kernel, machine, facts, transposed, blocked,

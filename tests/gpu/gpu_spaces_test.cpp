@@ -1,5 +1,6 @@
 // Every schedule space of the GPU against the interpreter.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -16,8 +17,10 @@ namespace {
 
 /// Results may round to neighbouring values of a narrow type.
 bool has_narrow_output(const Kernel& kernel) {
-  const DType dtype = kernel.body.type(kernel.body.outputs.front()).dtype;
-  return dtype == DType::bf16 || dtype == DType::f16;
+  return std::ranges::any_of(kernel.body.outputs, [&](ValueId output) {
+    const DType dtype = kernel.body.type(output).dtype;
+    return dtype == DType::bf16 || dtype == DType::f16;
+  });
 }
 
 /// Activations and results as their layouts have them; weights are packed when they are used.

@@ -36,11 +36,12 @@ Dims fused_extents(const Kernel& kernel) {
   return fused;
 }
 
-/// 16 bytes of the output, or fewer where the inner extent asks for it.
+/// 16 bytes of the widest output, or fewer where the inner extent asks for it.
 std::int64_t widest_element_vector(const Kernel& kernel, const KernelFacts& facts) {
-  const auto size =
-      static_cast<std::int64_t>(dtype_size(kernel.body.type(kernel.body.outputs.front()).dtype));
-  std::int64_t vector = std::max<std::int64_t>(1, 16 / size);
+  std::size_t size = 1;
+  for (const ValueId output : kernel.body.outputs)
+    size = std::max(size, dtype_size(kernel.body.type(output).dtype));
+  std::int64_t vector = std::max<std::int64_t>(1, 16 / static_cast<std::int64_t>(size));
   const RunExtent run = inner_run(kernel, facts);
   while (!run.is_multiple_of(vector)) vector /= 2;
   return vector;
@@ -69,6 +70,9 @@ struct Elements {
   KernelFacts facts;
   ElementNumbers heuristic;
 
+  [[nodiscard]] Form form() const {
+    return kernel.body.outputs.size() > 1 ? Form{"device_together", {}} : device_form;
+  }
   [[nodiscard]] std::vector<Range<ElementNumbers>> ranges() const {
     Range<ElementNumbers> vector{"vector", &ElementNumbers::vector, {}};
     for (std::int64_t width = heuristic.vector; width >= 1; width /= 2) vector.values.push_back(width);
@@ -100,7 +104,7 @@ Candidate Elements::at(const ElementNumbers& point) const {
   ScheduleWriter writer;
   if (facts.extents.empty()) {
     writer.add("{}.gpu_single_thread();", stage);
-    return {device_form, writer.take()};
+    return {form(), writer.take()};
   }
   LoopNest nest(writer, stage, facts.loops);
   nest.fuse_inner(common_run(kernel, facts.extents));
@@ -122,7 +126,7 @@ Candidate Elements::at(const ElementNumbers& point) const {
     for (std::size_t i = 1; i < loops.size(); ++i) rows *= nest.loops()[i].run.extent;
     if (items > 1 && rows % items == 0 && !kernel.open) share_columns(writer, stage, loops, items);
     gpu_thread_each(writer, stage, loops, threads);
-    return {device_form, writer.take()};
+    return {form(), writer.take()};
   }
   writer.add("{}.split({}, part, within, {}, TailStrategy::GuardWithIf);", stage, loops[0], threads * items);
   writer.add("{}.split(within, item, thread, {}, TailStrategy::RoundUp);", stage, threads);
@@ -136,14 +140,12 @@ Candidate Elements::at(const ElementNumbers& point) const {
     block = fused;
   }
   writer.add("{}.gpu_blocks({}).gpu_threads(thread);", stage, block);
-  return {device_form, writer.take()};
+  return {form(), writer.take()};
 }
 
 Binding bind_elements(const Kernel& kernel, const Machine& machine) {
-  for (const Node& node : kernel.body.nodes())
-    if (!update_stages(node.op).empty()) return {"the kernel folds"};
-  if (kernel.body.outputs.size() != 1) return {"the kernel has several outputs"};
-  const KernelFacts facts = facts_of(kernel, machine);
+  if (std::string why = refuse_elements(kernel); !why.empty()) return {why};
+  const KernelFacts facts = element_facts(kernel, machine);
   const std::int64_t vector = widest_element_vector(kernel, facts);
   return bind_space(Elements{kernel, facts, {.vector = vector, .items = most_items(kernel, vector)}});
 }
