@@ -2,11 +2,12 @@
 """Programs of torch_use_programs.py and torch_mixed_programs.py and the files it imports, and scripts of torch_further_scripts.py and the files it imports, through torch.compile, beside
 eager, float64 and Inductor's default.
 
-usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor]
+usage: torch_programs.py [--only NAME,...] [--turns 60] [--threads 1] [--backends eager,sylvite,inductor] [--device cpu]
 
 Each has a process of its own, and a folder of caches that is empty. Results of three calls, and in training gradients of inputs and parameters, and what is
 written to buffers, must pass the rule of torch's own suite beside eager and a run in float64; of a script what it returns must. Printed for each pass: whether they do, where strides differ from
-eager's, graphs that torch captured, programs, kernels and parts that torch runs, and microseconds of processor time of a call (the least of turns of five) with Inductor's over Sylvite's.
+eager's, graphs that torch captured, programs, kernels and parts that torch runs, and microseconds of processor time of a call (the least of turns of five; on a GPU of the clock, until the last of the five is done) with Inductor's over
+Sylvite's.
 """
 
 import argparse
@@ -61,7 +62,7 @@ def fresh(build, exact=False):
     """The same module each time."""
     import torch
     torch.manual_seed(0)
-    module = build()[0]
+    module = build()[0].to(torch.get_default_device())
     return module.double() if exact else module
 
 
@@ -165,9 +166,13 @@ def one_script(name, turns, backends):
 
 
 def times_of(ways, turns):
+    import torch
     least = dict.fromkeys(ways, float("inf"))
     for _ in range(turns):
         for name, way in ways.items():
+            if torch.get_default_device().type == "cuda":
+                least[name] = min(least[name], time_on_device(way))
+                continue
             for _ in range(5):  # the first meets caches that hold the others' code
                 start = time.process_time_ns()
                 way()
@@ -175,11 +180,23 @@ def times_of(ways, turns):
     return {name + "_us": value for name, value in least.items()}
 
 
-def child(name, turns, threads, backends):
+def time_on_device(way, calls=5):
+    """Microseconds of a call among several that follow each other, by the clock."""
+    import torch
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(calls):
+        way()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / calls * 1e6
+
+
+def child(name, turns, threads, backends, device):
     warnings.filterwarnings("ignore")
     import torch
     from torch_mixed_programs import PROGRAMS
     torch.set_num_threads(threads)
+    torch.set_default_device(device)
     if name not in PROGRAMS:
         print("LINE " + json.dumps({"program": name, "pass": "script", **one_script(name, turns, backends)}), flush=True)
         return
@@ -203,10 +220,11 @@ def main():
     parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--backends", default="eager,sylvite,inductor", help="eager and sylvite are among them")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        child(options.child, options.turns, options.threads, options.backends.split(","))
+        child(options.child, options.turns, options.threads, options.backends.split(","), options.device)
         return
     from torch_mixed_programs import PROGRAMS
     from torch_further_scripts import SCRIPTS
@@ -214,7 +232,7 @@ def main():
     for name in options.only.split(",") if options.only else [*PROGRAMS, *SCRIPTS]:
         with tempfile.TemporaryDirectory() as cache:
             environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/torch", "OMP_NUM_THREADS": str(options.threads)}
-            words = [sys.executable, __file__, "--child", name, "--turns", str(options.turns), "--threads", str(options.threads), "--backends", options.backends]
+            words = [sys.executable, __file__, "--child", name, "--turns", str(options.turns), "--threads", str(options.threads), "--backends", options.backends, "--device", options.device]
             done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
         lines = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("LINE ")]
         if done.returncode:

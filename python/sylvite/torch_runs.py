@@ -140,4 +140,5 @@ def run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
         values.clear()
         return forward(*taken)
 
+    run._boxed_call = True  # type: ignore[attr-defined]
     return run
