@@ -9,11 +9,11 @@
 // they are read.
 
 #include <cstdint>
-#include <optional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/join_two.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -37,22 +37,6 @@ std::vector<ValueId> elements_of(Graph& graph, ValueId given) {
   for (std::int64_t i = 0; i < dims.back(); ++i)
     elements.push_back(add_cast(graph, add_slice_along(graph, given, dims.size() - 1, i, 1), DType::f32));
   return elements;
-}
-
-/// What joins two elements; nothing where the node is no fold.
-std::optional<Op> join_of(Op fold) {
-  switch (fold) {
-    case Op::reduce_sum:
-      return Op::add;
-    case Op::reduce_max:
-      return Op::maximum;
-    case Op::reduce_min:
-      return Op::minimum;
-    case Op::reduce_prod:
-      return Op::mul;
-    default:
-      return std::nullopt;
-  }
 }
 
 bool spread_fold(GraphRewriter& rewriter, const Node& node) {
