@@ -45,7 +45,7 @@ constexpr Pass<Options> table[] = {
     {"divide_attention", fuses_for_templates, divide_attention,
      "attention that no template takes becomes products and a softmax, which have templates",
      has<Op::attention>},
-    {"unstack_folds", fuses, plain<unstack_folds>,
+    {"unstack_folds", fuses, unstack_folds,
      "folds of a few values that a concat puts side by side are work on these", has<Op::concat>},
     {"multiply_sums", fuses_for_templates, plain<multiply_sums>,
      "sums of products of two values that are repeated along each other's dims are products of matrices",

@@ -60,8 +60,8 @@ namespace sylvite {
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
 
 /// The same graph in which folds of at most eight values that a concat puts side by side, and of pointwise work on these, are
-/// pointwise work.
-[[nodiscard]] Graph unstack_folds(const Graph& graph);
+/// pointwise work. On a CPU not where they make few elements.
+[[nodiscard]] Graph unstack_folds(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which softmax and folds along an innermost dim of two to four elements are pointwise work on its slices.
 [[nodiscard]] Graph spread_short_rows(const Graph& graph);

@@ -18,6 +18,8 @@ namespace {
 
 constexpr std::int64_t most_parts = 8;
 constexpr int most_work = 64;  ///< nodes that a fold becomes
+/// Fewer take a CPU as long as a call, and what folds them is often one kernel, which is called again and again.
+constexpr std::int64_t least_elements_on_cpu = 16;
 
 /// The places of an axis of values of the new graph, without that axis.
 class Places {
@@ -91,9 +93,9 @@ bool is_made_of_parts(const Graph& graph, ValueId id, std::int64_t behind, int d
          });
 }
 
-bool unstack(GraphRewriter& rewriter, const Node& node, Places& places) {
+bool unstack(GraphRewriter& rewriter, const Node& node, Places& places, std::int64_t least_elements) {
   const std::optional<Op> join = join_of(node.op);
-  if (!join) return false;
+  if (!join || rewriter.source().type(node.outputs[0]).element_count() < least_elements) return false;
   Graph& graph = rewriter.graph();
   const ValueId folded = rewriter.mapped(node.inputs[0]);
   const TensorType type = graph.type(folded);
@@ -119,11 +121,12 @@ bool unstack(GraphRewriter& rewriter, const Node& node, Places& places) {
 
 }  // namespace
 
-Graph unstack_folds(const Graph& graph) {
+Graph unstack_folds(const Graph& graph, const LoweringOptions& options) {
+  const std::int64_t least_elements = options.refuse_template ? 1 : least_elements_on_cpu;
   std::optional<Places> places;
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     if (!places) places.emplace(rewriter.graph());
-    return unstack(rewriter, node, *places);
+    return unstack(rewriter, node, *places, least_elements);
   });
 }
 

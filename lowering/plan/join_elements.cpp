@@ -23,7 +23,10 @@ constexpr std::int64_t small_bytes = 1 << 18;  ///< a result that takes a device
 struct Most {
   std::size_t nodes, inputs, outputs;
 };
-constexpr Most most_on_cpu = {48, 12, 4}, most_on_device = {96, 24, 8};
+constexpr Most most_on_cpu = {96, 24, 8}, most_on_device = {128, 32, 16};
+
+/// Fewer take a CPU as long as the call; and equal kernels of them are compiled once, as long as they are not joined with others.
+constexpr std::int64_t least_elements_on_cpu = 16;
 
 using GroupId = std::size_t;
 
@@ -101,6 +104,7 @@ class ElementJoiner {
       }
     }
     result.type = type_of(group);
+    if (!on_device_ && result.type.element_count() < least_elements_on_cpu) result.fits = false;
     result.fits = result.fits && !is_written_over(group, result);
     return result;
   }
