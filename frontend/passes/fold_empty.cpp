@@ -2,6 +2,7 @@
 //   exp(x[0,8])                       ->  a constant of [0,8]
 //   concat(past[2,0,8], x[2,3,8])     ->  x
 //   matmul(a[4,0], b[0,6])            ->  zeros of [4,6]
+//   conv(x[1,0,8,8], w[4,0,3,3], b)   ->  the bias, at every pixel
 //   attention(q, k[2,0,8], v[2,0,8])  ->  zeros
 //   scatter_nd(x, indices[0,1], u[0]) ->  x
 // So no kernel has an extent of 0, and none divides by one.
@@ -14,6 +15,7 @@
 
 #include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/passes/pass_list.h"
 
 namespace sylvite {
@@ -26,10 +28,11 @@ bool has_nothing(const TensorType& type) {
 
 /// Is the result the same whatever other operands are, where one has no elements?
 bool folds_nothing(Op op) {
-  static constexpr Op table[] = {
-      Op::reduce_sum,      Op::reduce_max,       Op::reduce_min,     Op::reduce_prod,
-      Op::matmul,          Op::quantized_matmul, Op::matmul_bits,    Op::quantized_matmul_bits,
-      Op::filter_gradient, Op::attention,        Op::attention_sums, Op::attention_gradient};
+  static constexpr Op table[] = {Op::reduce_sum,        Op::reduce_max,  Op::reduce_min,
+                                 Op::reduce_prod,       Op::conv,        Op::matmul,
+                                 Op::quantized_matmul,  Op::matmul_bits, Op::quantized_matmul_bits,
+                                 Op::filter_gradient,   Op::attention,   Op::attention_sums,
+                                 Op::attention_gradient};
   return std::ranges::find(table, op) != std::end(table);
 }
 
@@ -47,7 +50,10 @@ class EmptyFolder {
     }
     if (std::ranges::none_of(node.inputs, is_empty)) return false;
     if (node.op == Op::concat) return join_others(node, is_empty);
-    if (node.op == Op::pad && node.inputs.size() > 1) return fill(node.outputs[0], node.inputs[1]);
+    if (node.op == Op::pad && node.inputs.size() > 1)
+      return fill(node.outputs[0], rewriter_.mapped(node.inputs[1]));
+    if (node.op == Op::conv && node.inputs.size() > 2 && node.inputs[2] != no_value)
+      return fill(node.outputs[0], by_channel(node.outputs[0], node.inputs[2]));
     const bool writes = node.op == Op::scatter_elements || node.op == Op::scatter_nd ||
                         node.op == Op::write_elements || node.op == Op::write_nd;
     if (writes && is_empty(node.inputs[2])) {
@@ -78,10 +84,20 @@ class EmptyFolder {
     return true;
   }
 
+  /// A number for each channel, as images take it.
+  ValueId by_channel(ValueId output, ValueId numbers) {
+    const TensorType& image = rewriter_.source().type(output);
+    Dims dims(static_cast<std::size_t>(image.rank()), 1);
+    dims[1] = image.dims()[1];
+    return add_cast(rewriter_.graph(), add_reshape(rewriter_.graph(), rewriter_.mapped(numbers), dims),
+                    image.dtype);
+  }
+
+  /// `value`: of the new graph.
   bool fill(ValueId output, ValueId value) {
     Graph& graph = rewriter_.graph();
-    const ValueId filled = graph.add(Op::broadcast_to, {rewriter_.mapped(value)},
-                                     {{"shape", rewriter_.source().type(output).dims()}});
+    const ValueId filled =
+        graph.add(Op::broadcast_to, {value}, {{"shape", rewriter_.source().type(output).dims()}});
     rewriter_.set(output, filled);
     return true;
   }

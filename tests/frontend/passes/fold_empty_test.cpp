@@ -61,6 +61,15 @@ TEST(FoldEmpty, FoldsOfNothingAreFilled) {
               ElementsAre(Op::broadcast_to));
 }
 
+TEST(FoldEmpty, ConvolutionsOfNoChannelsAreTheirBiases) {
+  const std::string attributes =
+      " {strides=[1,1], pads=[1,1,1,1], dilations=[1,1], groups=1}\n  return %y\n";
+  const std::string image = "%x: f32[2,0,5,6], %w: f32[4,0,3,3]";
+  EXPECT_THAT(folded(image, "  %y: f32[2,4,5,6] = conv(%x, %w)" + attributes), ElementsAre(Op::broadcast_to));
+  EXPECT_THAT(folded(image + ", %b: f32[4]", "  %y: f32[2,4,5,6] = conv(%x, %w, %b)" + attributes),
+              ElementsAre(Op::reshape, Op::broadcast_to));
+}
+
 TEST(FoldEmpty, BordersStay) {
   EXPECT_THAT(folded("%x: f32[0,2], %value: f32[]",
                      "  %y: f32[2,3] = pad(%x, %value) {high=[1,1], low=[1,0]}\n  return %y\n"),
