@@ -58,7 +58,8 @@ Expr math_pow(const Expr& x, const Expr& y) {
   const Expr zero = Expr(0.0F);
   const Expr one = Expr(1.0F);
   const Expr size = Halide::abs(x);
-  const Expr exponent = cast<double>(y) * log2_of(size);
+  // A constant that is zero or infinite, or an infinite exponent: plain arithmetic would be undefined.
+  const Expr exponent = strict_mul(cast<double>(y), log2_of(size));
   const Expr inside =
       Halide::clamp(select(strict_equal(size, one), Expr(0.0), exponent), Expr(-200.0), Expr(200.0));
   const Expr value = cast<float>(real_power_of_two(inside));

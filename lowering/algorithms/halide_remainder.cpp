@@ -33,12 +33,13 @@ Expr math_fmod(const Expr& x, const Expr& y) {
   const bool is_double = x.type().bits() == 64;
   if (is_double || DeviceMath::is_used())
     return Call::make(x.type(), is_double ? "fmod" : "fmodf", {x, y}, Call::PureExtern);
-  const Expr rest = cast<float>(rest_of(x, cast<double>(Halide::abs(y))));
+  const Expr is_zero = strict_equal(y, Expr(0.0F));
+  const Expr size = select(is_zero, Expr(1.0F), Halide::abs(y));  // Halide refuses a constant zero
+  const Expr rest = cast<float>(rest_of(x, cast<double>(size)));
   const Expr sign =
       Halide::reinterpret<std::uint32_t>(x) & Halide::Internal::make_const(Halide::UInt(32), 0x80000000U);
   const Expr with_sign = Halide::reinterpret<float>(Halide::reinterpret<std::uint32_t>(rest) | sign);
-  const Expr is_none =
-      is_not_a_number(y) || is_not_a_number(x) || is_infinity(x) || strict_equal(y, Expr(0.0F));
+  const Expr is_none = is_not_a_number(y) || is_not_a_number(x) || is_infinity(x) || is_zero;
   return select(is_none, Expr(std::numeric_limits<float>::quiet_NaN()), select(is_infinity(y), x, with_sign));
 }
 

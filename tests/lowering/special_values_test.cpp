@@ -1,6 +1,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tests/support/pointwise_ops.h"
 #include "tests/support/run_kernel.h"
 
 // NaN, infinities and zeros through whole kernels. Those of single operations are in algorithm_test.cpp.
@@ -97,6 +98,22 @@ TEST(SpecialValues, LargestOfBf16) {
             "strides=[2,2], pads=[1,1,1,1], dilations=[1,1]}}\n  return %a\n}}\n",
             layout),
         {given}, 0);
+  }
+}
+
+// The code generator may take plain arithmetic with a constant that is not finite for undefined.
+TEST(SpecialValues, ConstantsOnEitherSide) {
+  const Tensor given = Tensor::of<float>(DType::f32, {8}, {0.5F, -0.5F, 1, -0.0F, NAN, -3, 3e-4F, INFINITY});
+  for (const Op op : pointwise_ops(2, DType::f32)) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::f32, {8}));
+    for (const float constant : {INFINITY, -INFINITY, 0.0F, -0.0F, NAN, -3.0F}) {
+      const ValueId c = graph.add_constant(Tensor::scalar_f32(constant));
+      graph.outputs.push_back(graph.add(op, {x, c}));
+      graph.outputs.push_back(graph.add(op, {c, x}));
+    }
+    const Kernel kernel = make_kernel(graph, {false});
+    check_candidate(kernel, default_candidate(kernel, detect_machine(1)), {given});
   }
 }
 
