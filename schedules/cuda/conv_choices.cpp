@@ -54,7 +54,7 @@ double clocks_of_row(int alignment) {
 
 /// Clocks of a multiprocessor for all waves of tiles. The numbers were fitted to 250 kernels of ResNet-50 on
 /// an H200: the first choice is within 2 % of the best, all kernels taken together. Those of rows that begin elsewhere than at
-/// multiples of 128 bytes are of 260 convolutions of 16 to 640 channels (benchmarks/cuda_forms.cpp).
+/// multiples of 128 bytes are of 260 convolutions of 16 to 640 channels (benchmarks/cuda/cuda_forms.cpp).
 double estimate_conv(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   constexpr double store_bytes = 11;  // per clock, to memory
   constexpr double start = 3200;      // launch, first loads, last stores

@@ -58,7 +58,7 @@ double load_rate(const CudaMatmulProblem& problem, double warps) {
 }
 
 /// Clocks of a multiprocessor for its share of the tiles. The rates are those of products of 4096 cubed on an H100, and of 180
-/// convolutions with windows on an H200 (benchmarks/cuda_forms.cpp).
+/// convolutions with windows on an H200 (benchmarks/cuda/cuda_forms.cpp).
 double estimate_warps(const CudaMatmulProblem& problem, const WarpsTileRow& row, bool exact,
                       const Card& card) {
   constexpr double start = 4000;  // launch, first loads, last stores

@@ -1,4 +1,4 @@
-"""Opens small models with benchmarks/open_sizes.py and compares them with the same models as made for other sizes.
+"""Opens small models with benchmarks/sizes/open_sizes.py and compares them with the same models as made for other sizes.
 
 usage: opened_models.py SYLVITE_COMMAND WORK_FOLDER
 
@@ -19,7 +19,7 @@ from onnx.reference import ReferenceEvaluator
 from run_model import run_model
 from text_models import made_model
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "open_sizes.py"
+SCRIPT = pathlib.Path(__file__).parents[2] / "benchmarks" / "sizes" / "open_sizes.py"
 
 
 def ints(*numbers):

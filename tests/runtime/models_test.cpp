@@ -11,7 +11,7 @@ TEST_P(ModelsTest, AgreeWithOnnxRuntime) {
   expect_as_onnx_runtime(SYLVITE_TEST_DATA, GetParam());
 }
 
-// The others pass as well (benchmarks/check_against_onnxruntime.py runs all) but take long to compile.
+// The others pass as well (benchmarks/models/check_against_onnxruntime.py runs all) but take long to compile.
 INSTANTIATE_TEST_SUITE_P(, ModelsTest,
                          testing::Values("resnet18", "resnet50", "mobilenet_v2", "squeezenet1_1",
                                          "shufflenet_v2", "bert_base", "gpt2_small", "vit_b_16"),
