@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The attention template and torch's scaled_dot_product_attention on one GPU, turn by turn, outputs compared.
 
 usage: cuda_attention.py PROGRAM
@@ -5,8 +6,8 @@ PROGRAM is the benchmark cuda_attention, run as `PROGRAM serve`. Times are media
 graphs, over tensors that rotate past the L2 cache; contenders take turns in bursts with pauses, so at full clock.
 """
 
+import argparse
 import statistics
-import sys
 import tempfile
 
 import torch
@@ -58,7 +59,9 @@ def race(server, case, folder):
 
 
 def main():
-    server = Server(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    server = Server(parser.parse_args().program)
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         ratios = [race(server, case, folder) for case in CASES]
     print(f"GEOMEAN own {statistics.geometric_mean(ratios):.3f}")

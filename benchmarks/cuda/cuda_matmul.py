@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """The matmul template, cuBLASLt and torch on one GPU, turn by turn, outputs compared.
 
 usage: cuda_matmul.py PROGRAM [--plain-only] [--folder DIR]

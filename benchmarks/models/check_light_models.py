@@ -8,6 +8,7 @@ normalisations stay positive. What the last Softmax reads is compared, too: its 
 usage: check_light_models.py path/to/sylvite
 """
 
+import argparse
 import json
 import pathlib
 import subprocess
@@ -78,7 +79,9 @@ def check(command, path, folder, generator):
 
 
 def main():
-    command = sys.argv[1]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("sylvite")
+    command = parser.parse_args().sylvite
     data = pathlib.Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
     generator = np.random.default_rng(20261121)
     models = sorted(data.glob("*.onnx"))

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """An exported model at another batch or length: graphs that PyTorch exports say both in shapes.
 
 usage: onnx_batch.py MODEL.onnx FOLDER [--batch N] [--rows N]   writes FOLDER/NAME-bN-rN.onnx with its weights

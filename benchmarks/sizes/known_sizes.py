@@ -71,4 +71,5 @@ def main():
     print(f"{len(images)} sizes: median {statistics.median(times):.2f} ms, least {min(times):.2f} ms, most {max(times):.2f} ms")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -49,4 +49,5 @@ def main():
         print(f"{name:<30} median {statistics.median(times):9.3f} ms, most {max(times):9.3f} ms")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -61,4 +61,5 @@ def main():
     print(f"geometric mean {mean:.3f}, worst {max(medians):.3f}; compiled: open {compiled['auto']}, fixed {compiled['off']}")
 
 
-main()
+if __name__ == "__main__":
+    main()
