@@ -2,7 +2,7 @@
 import numpy as np
 from onnx import TensorProto, helper
 
-from operator_cases import Given, b, c, case, f, n, w, wn
+from operator_cases import Given, c, case, f, n, w, wn
 
 
 def moves():

@@ -8,7 +8,7 @@ import collections
 import dataclasses
 import math
 import operator
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import sympy

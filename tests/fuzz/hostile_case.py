@@ -2,7 +2,6 @@
 import os
 
 import numpy as np
-import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 OPSET = 21

@@ -4,7 +4,7 @@ import random
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
 from hostile_case import case, changed, good, info, model, node, save
 

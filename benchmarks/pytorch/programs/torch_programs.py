@@ -12,7 +12,6 @@ Sylvite's.
 
 import argparse
 import importlib
-import copy
 import json
 import os
 import pathlib

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import math
 
 import torch
 import torch.nn.functional as F
