@@ -8,7 +8,6 @@ namespace sylvite::dlpack {
 
 inline constexpr std::int32_t cpu_device = 1;
 inline constexpr std::int32_t cuda_device = 2;
-inline constexpr std::uint64_t read_only_flag = 1;
 inline constexpr std::uint32_t major_version = 1;
 
 struct Device {

@@ -57,7 +57,7 @@ enum class DeviceAttribute : int {
   capability_minor = 76,
   shared_bytes_per_block = 97,  ///< with opting in
 };
-enum class FunctionAttribute : int { local_bytes = 3, registers = 4, dynamic_shared_bytes = 8 };
+enum class FunctionAttribute : int { dynamic_shared_bytes = 8 };
 
 /// A driver call that failed. `result` is CUresult: 2 is out of memory; 700 and up leave the process's
 /// context unusable.
@@ -112,7 +112,6 @@ struct Driver {
   Call<ContextHandle*> context_get_current{library, "cuCtxGetCurrent"};
   Call<> context_synchronize{library, "cuCtxSynchronize"};
 
-  Call<std::size_t*, std::size_t*> memory_info{library, "cuMemGetInfo_v2"};
   Call<DevicePointer*, std::size_t> memory_allocate{library, "cuMemAlloc_v2"};
   Call<DevicePointer> memory_free{library, "cuMemFree_v2"};
   Call<void**, std::size_t, unsigned> host_allocate{library, "cuMemHostAlloc"};
@@ -126,7 +125,6 @@ struct Driver {
   Call<ModuleHandle*, const void*, unsigned, int*, void**> module_load{library, "cuModuleLoadDataEx"};
   Call<ModuleHandle> module_unload{library, "cuModuleUnload"};
   Call<FunctionHandle*, ModuleHandle, const char*> module_function{library, "cuModuleGetFunction"};
-  Call<int*, FunctionAttribute, FunctionHandle> function_attribute{library, "cuFuncGetAttribute"};
   Call<FunctionHandle, FunctionAttribute, int> set_function_attribute{library, "cuFuncSetAttribute"};
   Call<const LaunchConfig*, FunctionHandle, void**, void**> launch{library, "cuLaunchKernelEx"};
   Call<TensorMap*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*,
