@@ -63,7 +63,7 @@ class Memory {
 
   [[nodiscard]] Tensor read(BufferId id) { return load(type(id), address(id, 0)); }
   void write(BufferId id, const Tensor& tensor) { store(tensor, type(id), address(id, 0)); }
-  /// As a kernel sees it: what verify_plan takes lies in memory alike.
+  /// As a kernel sees it: what plan_verifier.h lets pass lies in memory alike.
   [[nodiscard]] Tensor read_as(const TensorType& seen, BufferId id, std::int64_t trip) {
     return load(seen, address(id, trip));
   }
