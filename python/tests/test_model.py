@@ -267,7 +267,7 @@ class Example(WithFolder):
                  oh.make_node("Flatten", ["p"], ["scores"])]
         path = save(self.folder.name, nodes, [("x", F32, ["batch", 3, 8, 8])], [("scores", F32, ["batch", 4])], [weight])
         script = pathlib.Path(__file__).parents[2] / "examples" / "python" / "run_onnx.py"
-        done = subprocess.run([sys.executable, script, path], capture_output=True, text=True, check=True)
+        done = subprocess.run([sys.executable, script, path, "8"], capture_output=True, text=True, check=True)
         self.assertIn("3 images: scores float32[3, 4]", done.stdout)
 
 
