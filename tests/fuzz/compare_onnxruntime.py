@@ -8,6 +8,7 @@ differences in models that are given NaN, because ONNX leaves open what the larg
 NumPy; ONNX Runtime answers differently from operator to operator). Exit status 1 when any other output differs. Needs
 numpy, onnx and onnxruntime.
 """
+import argparse
 import collections
 import glob
 import os
@@ -52,10 +53,11 @@ def is_given_nan(folder):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases")
+    options = parser.parse_args()
     counts, refused = collections.Counter(), collections.Counter()
-    folders = sorted(glob.glob(os.path.join(sys.argv[1], "*")), key=lambda path: (len(path), path))
+    folders = sorted(glob.glob(os.path.join(options.cases, "*")), key=lambda path: (len(path), path))
     for folder in folders:
         if not os.path.exists(f"{folder}/output_0.npy"):
             counts["failed here"] += 1

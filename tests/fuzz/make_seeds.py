@@ -5,9 +5,9 @@ usage: make_seeds.py FOLDER [CASES]
 
 CASES is a folder that graph_fuzz --save wrote. Files of more than 4 KB are left out. Needs numpy and onnx.
 """
+import argparse
 import pathlib
 import shutil
-import sys
 import tempfile
 
 import onnx
@@ -19,13 +19,17 @@ LARGEST = 4096
 
 
 def main():
-    target = pathlib.Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("cases", type=pathlib.Path, nargs="?")
+    options = parser.parse_args()
+    target = options.folder
     target.mkdir(parents=True, exist_ok=True)
     models = {}
     for kind in ("node", "simple", "pytorch-operator"):
         for path in (pathlib.Path(onnx.__file__).parent / "backend/test/data" / kind).glob("*/model.onnx"):
             models[f"{kind}_{path.parent.name}"] = path
-    for path in pathlib.Path(sys.argv[2]).glob("*/model.onnx") if len(sys.argv) > 2 else ():
+    for path in options.cases.glob("*/model.onnx") if options.cases else ():
         models[f"random_{path.parent.name}"] = path
     with tempfile.TemporaryDirectory() as root:
         hostile_models.add_all_cases()
