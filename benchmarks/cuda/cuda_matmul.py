@@ -28,10 +28,6 @@ def bias_gelu(x, w, bias):
     return F.gelu(F.linear(x, w, bias))
 
 
-def bias_gelu_tanh(x, w, bias):
-    return F.gelu(F.linear(x, w, bias), approximate="tanh")
-
-
 def torch_way(function, sets):
     m, k = sets[0][0].shape
     n = sets[0][1].shape[0]
