@@ -44,7 +44,7 @@ Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared
   const int few = on_device ? 64 : 12;  // classes of sizes are more there
   constexpr double part = 0.1;          // of the time that compiling took
   constexpr double least = 1;           // seconds, where it was another process that compiled
-  constexpr std::size_t plans = 64;
+  constexpr std::size_t plans = 512;
   most_ = left_ = compiled.compiled == 0 ? 0 : std::max(few, compiled.compiled);
   budget_ = std::max(least, part * compiled.compile_seconds);
   const ModelSizes& sizes = model_.parsed.sizes;
@@ -89,6 +89,7 @@ void Ahead::make_step(const Step& step, const std::stop_token& stop) {
 }
 
 bool Ahead::is_wanted(Kind kind) const {
+  constexpr int enough_told = 32;
   const bool are_alike = left_ == most_;  // all sizes have the same kernels
   switch (kind) {
     case Kind::telling:
@@ -96,7 +97,7 @@ bool Ahead::is_wanted(Kind kind) const {
     case Kind::between:
       return left_ > 0 && !are_alike && between_ < budget_;
     case Kind::plan:
-      return planning_ < budget_;
+      return planning_ < budget_ && told_in_turn_ < enough_told;
     case Kind::choice:
       return most_ > 0 && !model_.setup->machine.gpu;
     case Kind::variant:
@@ -133,7 +134,9 @@ void Ahead::make_kernels(const Sizes& sizes, const std::stop_token& stop) {
 void Ahead::make_plan(const Sizes& sizes) {
   const std::unique_lock turn = own_turn();
   const Stopwatch watch(planning_);
-  std::shared_ptr<const Plan> plan = learn_plan(model_, sizes, import_from(model_));
+  std::shared_ptr<const Plan> plan = model_.plans->at(sizes, model_.setup->config.lowering_reuse_memory);
+  told_in_turn_ = plan == nullptr ? 0 : told_in_turn_ + 1;
+  if (plan == nullptr) plan = learn_plan(model_, sizes, import_from(model_));
   constexpr std::size_t most = 24;  // each is worked through for what kernels it has
   if (plans_.size() == most) return;
   plans_.push_back(std::move(plan));

@@ -88,9 +88,10 @@ class Ahead {
   std::deque<Step> steps_;
   int most_;  ///< kernels to compile
   int left_;
-  double budget_;        ///< seconds for imports, of sizes between others and of plans each
-  double between_ = 0;   ///< seconds used
-  double planning_ = 0;  ///< likewise
+  double budget_;         ///< seconds for imports, of sizes between others and of plans each
+  double between_ = 0;    ///< seconds used
+  double planning_ = 0;   ///< likewise
+  int told_in_turn_ = 0;  ///< sizes whose plans were known, one behind the other
   std::vector<std::shared_ptr<const Plan>> plans_;
   std::vector<Sizes> sizes_of_plans_;
   std::mutex turn_;

@@ -10,11 +10,6 @@
 namespace sylvite {
 namespace {
 
-/// Products between the same powers of two have one.
-double bucket_of(double product) {
-  return std::floor(std::log2(product));
-}
-
 /// Around half, two thirds, one and a half and twice as much, and its neighbours; itself where the range has none of these.
 std::vector<std::int64_t> values_around(std::int64_t size, const SizeRange& range) {
   std::vector<std::int64_t> values;
@@ -37,6 +32,10 @@ bool are_apart(const Sizes& sizes) {
 
 double product_of(const Sizes& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), 1.0, std::multiplies<>());
+}
+
+double bucket_of(double product) {
+  return product < 1 ? 0 : std::floor(std::log2(product));
 }
 
 std::int64_t large_bytes_at(const Sizes& sizes, std::int64_t bytes) {

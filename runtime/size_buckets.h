@@ -9,6 +9,8 @@
 namespace sylvite {
 
 [[nodiscard]] double product_of(const Sizes& sizes);
+/// Products between the same powers of two have one.
+[[nodiscard]] double bucket_of(double product);
 
 /// `bytes`, from which on values at a fixed size are large, for a model at these sizes: values grow with the product of all sizes,
 /// and those products that lie between two neighbouring powers of two have the same large values, which are those of the middle

@@ -19,7 +19,7 @@ int twos_in(std::int64_t size) {
   return std::countr_zero(static_cast<std::uint64_t>(size));
 }
 
-/// What passes decide by: how large sizes are, in all and each, and how often 2 divides them and, at last, products of two, as far as
+/// What passes decide by: how large sizes are, in all (large_bytes_at) and each, and how often 2 divides them and, at last, products of two, as far as
 /// vectors and alignments care: beyond what it divides them in any case, as layers may divide by that. First the alignments of
 /// sizes, in their order.
 std::vector<double> traits(const std::vector<FitSymbol>& symbols, const Sizes& sizes) {
@@ -31,7 +31,7 @@ std::vector<double> traits(const std::vector<FitSymbol>& symbols, const Sizes& s
   for (std::size_t i = 0; i < sizes.size(); ++i)
     add_alignment(twos_in(sizes[i]), twos_in(symbols[i].multiple));
   for (const std::int64_t size : sizes) all.push_back(static_cast<double>(size));
-  all.push_back(product_of(sizes));
+  all.push_back(bucket_of(product_of(sizes)));
   for (std::size_t i = 0; i < sizes.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       add_alignment(twos_in(sizes[i]) + twos_in(sizes[j]),
@@ -143,11 +143,15 @@ void SymbolicPlans::Group::widen(const std::vector<FitSymbol>& given, const Size
 }
 
 /// Few plans say little of products: those of which none follows yet may be around them in any case.
-bool SymbolicPlans::Group::is_between(const std::vector<FitSymbol>& given, const Sizes& sizes) const {
+bool SymbolicPlans::Group::is_between(const std::vector<FitSymbol>& given, const Sizes& sizes,
+                                      Reach reach) const {
   const std::vector<double> values = traits(given, sizes);
   const std::size_t count = plan ? values.size() : traits_without_pairs(sizes);
-  for (std::size_t i = 0; i < count; ++i)
-    if (values[i] < span[i].low || values[i] > span[i].high) return false;
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool is_size = i >= sizes.size() && i < 2 * sizes.size();
+    const double beyond = is_size && reach == Reach::beyond ? span[i].high / 8 : 0;
+    if (values[i] < span[i].low || values[i] > span[i].high + beyond) return false;
+  }
   return true;
 }
 
@@ -162,8 +166,9 @@ bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
          std::ranges::equal(told->weights, sample.plan->weights, begins);
 }
 
-bool SymbolicPlans::Group::is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes) const {
-  return is_between(given, sizes) && (!plan || plan->decides_alike(sizes));
+bool SymbolicPlans::Group::is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes,
+                                          Reach reach) const {
+  return is_between(given, sizes, reach) && (!plan || plan->decides_alike(sizes));
 }
 
 /// As the plans of square images beside all others.
@@ -174,8 +179,11 @@ bool SymbolicPlans::Group::is_special_beside(const Group& other, const Sizes& si
 
 SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
   std::vector<Group*> possible;
-  for (auto& [structure, group] : groups_)
-    if (group.is_possible_at(names_, sizes)) possible.push_back(&group);
+  for (const Reach reach : {Reach::met, Reach::beyond}) {
+    for (auto& [structure, group] : groups_)
+      if (group.is_possible_at(names_, sizes, reach)) possible.push_back(&group);
+    if (!possible.empty()) break;
+  }
   const auto is_told = [](const Group* group) { return group->plan != nullptr; };
   const auto found = std::ranges::find_if(possible, is_told);
   if (found == possible.end()) return nullptr;

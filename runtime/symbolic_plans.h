@@ -32,8 +32,9 @@ class SymbolicPlans {
   /// kernels, each once; nullopt when all were asked for.
   [[nodiscard]] std::optional<Sizes> wanted(const Sizes& sizes);
   /// The plan at these sizes; nullptr where what was learned does not tell. It tells of sizes that lie between those of plans
-  /// with one structure, in how large they are, in how large their product is, and in the powers of two that divide them and
-  /// products of two of them: what passes decide depends on these.
+  /// with one structure, in how large they are, in the powers of two that their product lies between, and in those that divide them
+  /// and products of two of them: what passes decide depends on these. Where no plans are around sizes, it tells of those that are a
+  /// bit larger, too.
   [[nodiscard]] std::shared_ptr<const Plan> at(const Sizes& sizes, bool reuse_memory);
   /// The same with open kernels of `menu` wherever it has cases of them.
   [[nodiscard]] std::shared_ptr<const Plan> open_at(const Sizes& sizes, bool reuse_memory, KernelMenu& menu,
@@ -50,6 +51,10 @@ class SymbolicPlans {
   struct Interval {
     double low = 0;
     double high = 0;
+  };
+  enum class Reach : std::uint8_t {
+    met,    ///< between the least and the greatest sizes
+    beyond  ///< and an eighth beyond the greatest
   };
   /// Plans of one structure, of imports that decided the same.
   struct Group {
@@ -69,9 +74,10 @@ class SymbolicPlans {
     void widen(const std::vector<FitSymbol>& given, const Sizes& sizes);
     /// The plan is what the samples have in common.
     void join(const std::vector<FitSymbol>& given);
-    [[nodiscard]] bool is_between(const std::vector<FitSymbol>& given, const Sizes& sizes) const;
+    [[nodiscard]] bool is_between(const std::vector<FitSymbol>& given, const Sizes& sizes, Reach reach) const;
     /// May the model have this structure there, as far as the plan says?
-    [[nodiscard]] bool is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes) const;
+    [[nodiscard]] bool is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes,
+                                      Reach reach) const;
     /// Are all its samples of a kind that these sizes are, and none that the other was met at?
     [[nodiscard]] bool is_special_beside(const Group& other, const Sizes& sizes) const;
     /// Is this what its plan says?

@@ -83,7 +83,7 @@ Dims ceil_extension(const MapWindow& window, const Dims& spatial) {
     const DecisionAsExtents follow = [low, high, stride, width](const std::vector<Extent>& extent) {
       const Extent padded = extent.at(0) + low + high;
       const Extent last = min(ceil_div(padded - width, stride), floor_div(extent[0] + low - 1, stride));
-      return std::vector<Extent>{max(last * stride + width - padded, 0), last + 1};
+      return FollowingExtents{{max(last * stride + width - padded, 0)}, {last + 1}};
     };
     extension[i] = decide_by_sizes(rule, {spatial[i]}, extension_at, follow)[0];
   }

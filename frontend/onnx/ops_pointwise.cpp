@@ -71,13 +71,13 @@ void note_quotients(ImportContext& c, bool of_remainders) {
     return Dims{below, below + (rest > 0 ? 1 : 0)};
   };
   const DecisionAsExtents follow = [of_remainders,
-                                    is_integer](const std::vector<Extent>& all) -> std::vector<Extent> {
+                                    is_integer](const std::vector<Extent>& all) -> FollowingExtents {
     if (!all.at(1).is_known() || all[1].known() <= 0) return {};
     const std::int64_t divisor = all[1].known();
-    if (of_remainders) return {mod(all[0], divisor)};
-    if (is_integer) return {floor_div(all[0], divisor)};
-    const Extent above = ceil_div(all[0], divisor);
-    return {floor_div(all[0], divisor), above, above * divisor - all[0]};
+    if (of_remainders) return {{mod(all[0], divisor)}, {}};
+    const Extent below = floor_div(all[0], divisor), above = ceil_div(all[0], divisor);
+    if (is_integer) return {{}, {below}};
+    return {{above * divisor - all[0]}, {below, above}};
   };
   const std::string rule = of_remainders ? "remainder" : is_integer ? "quotient" : "rounded quotients";
   for (const Dims& pair : whole_numbers(x, y)) (void)decide_by_sizes(rule, pair, decide, follow);

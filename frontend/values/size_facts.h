@@ -10,8 +10,13 @@
 
 namespace sylvite {
 
-/// A decision as expressions of what its numbers are, then what else of the model follows from these.
-using DecisionAsExtents = std::function<std::vector<Extent>(const std::vector<Extent>&)>;
+/// What follows from the numbers of a decision, as expressions of these.
+struct FollowingExtents {
+  std::vector<Extent>
+      numbers;  ///< the decision, and what the model makes of it: pads, and other numbers of few values
+  std::vector<Extent> sizes;  ///< extents of the model's values, of which others are products
+};
+using DecisionAsExtents = std::function<FollowingExtents(const std::vector<Extent>&)>;
 
 struct SizeFact {
   std::string rule;  ///< equal rules decide the same of equal numbers

@@ -274,12 +274,14 @@ ExtentFit::Basis ExtentFit::solve(Powers terms) const {
   return basis;
 }
 
-std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values) {
+std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values, Certainty certainty) {
   if (!is_determined()) return std::nullopt;
   if (std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; })) return values[0];
-  const auto [found, is_new] = known_.try_emplace(values);
-  if (is_new) found->second = expression_of(values);
-  return found->second;
+  if (const auto known = known_.find(values); known != known_.end()) return known->second;
+  std::optional<Extent> found =
+      certainty == Certainty::told ? told_expression_of(values) : expression_of(values);
+  if (found || certainty == Certainty::any) known_[values] = found;
+  return found;
 }
 
 std::optional<Extent> ExtentFit::of_expression(const Extent& expression) {
@@ -293,24 +295,37 @@ std::vector<std::int64_t> ExtentFit::values_of(const Extent& expression) const {
   return values;
 }
 
-std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& at_points) {
+std::optional<std::vector<Extent>> ExtentFit::of_each(const std::vector<Dims>& at_points,
+                                                      Certainty certainty) {
   std::vector<Extent> expressions;
   for (std::size_t i = 0; i < at_points.at(0).size(); ++i) {
     std::vector<std::int64_t> values;
     values.reserve(at_points.size());
     for (const Dims& each : at_points) values.push_back(each.at(i));
-    std::optional<Extent> found = of(values);
+    std::optional<Extent> found = of(values, certainty);
     if (!found) return std::nullopt;
     expressions.push_back(*std::move(found));
   }
   return expressions;
 }
 
-std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
-  std::optional<Extent> found = line_along_follower(values);
+std::optional<Extent> ExtentFit::polynomial_of(const std::vector<std::int64_t>& values) const {
+  std::optional<Extent> found = line_along(follower_sizes_, values);
   if (!found) found = fit(products_, values);
   if (!found) found = fit(squares_, values);
   if (!found) found = sparse_sum(values);
+  return found;
+}
+
+std::optional<Extent> ExtentFit::told_expression_of(const std::vector<std::int64_t>& values) const {
+  std::optional<Extent> found = polynomial_of(values);
+  if (!found) found = line_along(told_, values);
+  if (!found) found = line_along(factors_, values);
+  return found;
+}
+
+std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& values) const {
+  std::optional<Extent> found = told_expression_of(values);
   std::vector<std::size_t> members;
   if (!found && factors_.size() > symbols_.size())
     found = product_of(values, std::vector<std::int64_t>(points_.size(), 1), members, 0, factors_of_product);
@@ -318,18 +333,13 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
   return found;
 }
 
-/// In the size's own name: extents that are one size have one expression.
-std::optional<Extent> ExtentFit::line_along_follower(const std::vector<std::int64_t>& values) const {
-  for (const Factor& follower : follower_sizes_)
-    if (std::optional<Extent> found = line_of(values, follower)) return found;
+/// Along sizes that others tell, it is in the size's own name: extents that are one size have one expression.
+std::optional<Extent> ExtentFit::line_along(const std::vector<Factor>& factors,
+                                            const std::vector<std::int64_t>& values) {
+  for (const Factor& along : factors)
+    if (const auto line = line_through(values, along.values))
+      return Extent(line->first) * along.expression + Extent(line->second);
   return std::nullopt;
-}
-
-/// A line along `along` that has these values.
-std::optional<Extent> ExtentFit::line_of(const std::vector<std::int64_t>& values, const Factor& along) {
-  const auto line = line_through(values, along.values);
-  if (!line) return std::nullopt;
-  return Extent(line->first) * along.expression + Extent(line->second);
 }
 
 /// A multiple of the product of `members`, which has the values `product`, times at most `more` of the factors from `next` on, and
@@ -372,11 +382,29 @@ void ExtentFit::suggest(const Extent& said) {
   std::vector<std::int64_t> values = values_of(expression);
   const bool is_possible =
       std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
-  const std::optional<Extent> found = is_possible ? of(values) : std::nullopt;
-  if (!is_possible || (found && !makes_products(*found))) return;
-  std::erase_if(known_, [](const auto& each) { return !each.second; });  // they may be made of it
+  if (!is_possible || std::ranges::find(factors_, values, &Factor::values) != factors_.end()) return;
+  const std::optional<Extent> told = of(values, Certainty::told);
+  if (told && !makes_products(*told)) return;
+  // What suggests it knows better than products that have its values by chance.
+  const bool is_product = !told && expression_of(values) == expression;
   known_[values] = expression;
+  if (is_product) return;
+  forget_misses();
   factors_.insert(factors_.end() - std::ssize(symbols_), {expression, std::move(values)});
+}
+
+void ExtentFit::tell(const Extent& expression) {
+  if (!is_determined() || expression.is_known()) return;
+  std::vector<std::int64_t> values = values_of(expression);
+  if (of(values, Certainty::told)) return;
+  forget_misses();
+  known_[values] = expression;
+  told_.push_back({expression, std::move(values)});
+}
+
+/// They may be made of what is told now.
+void ExtentFit::forget_misses() {
+  std::erase_if(known_, [](const auto& each) { return !each.second; });
 }
 
 std::optional<Extent> ExtentFit::fit(const Basis& basis, const std::vector<std::int64_t>& values) const {

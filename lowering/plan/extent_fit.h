@@ -18,6 +18,12 @@ struct FitSymbol {
   std::int64_t multiple = 1;
 };
 
+/// Which expressions a fit may answer with.
+enum class Certainty : std::uint8_t {
+  any,
+  told  ///< no products of what was suggested, and no remainders, which numbers of few values may be by chance
+};
+
 /// Thread safety: one thread at a time.
 class ExtentFit {
  public:
@@ -44,14 +50,19 @@ class ExtentFit {
   [[nodiscard]] std::optional<Extent> of_expression(const Extent& expression);
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
   void suggest(const Extent& expression);
+  /// An expression that numbers of the model are, which are no factors of others: pads, remainders. It goes before what such
+  /// numbers are by chance.
+  void tell(const Extent& expression);
   /// The polynomial with integer coefficients, of the symbols over their multiples, that has `values` at the points: of
   /// degree one in each symbol, else two where there are points enough; where there are not, the only one of two terms; or
   /// what was suggested, or a multiple of products of that and of symbols, and a number, which one of the factors may
   /// multiply; or what a division of one of these leaves, where many points agree on the divisor. nullopt where there is none. The same
   /// answer for the same values at once.
-  [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values);
+  [[nodiscard]] std::optional<Extent> of(const std::vector<std::int64_t>& values,
+                                         Certainty certainty = Certainty::any);
   /// The same of several numbers: `at_points` has all of them at each point. nullopt where one has none.
-  [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points);
+  [[nodiscard]] std::optional<std::vector<Extent>> of_each(const std::vector<Dims>& at_points,
+                                                           Certainty certainty = Certainty::any);
 
  private:
   [[nodiscard]] std::vector<std::int64_t> values_of(const Extent& expression) const;
@@ -80,10 +91,12 @@ class ExtentFit {
   void drop_followers();
   [[nodiscard]] std::optional<Extent> told_by(const Powers& terms,
                                               const std::vector<std::int64_t>& values) const;
-  [[nodiscard]] std::optional<Extent> line_along_follower(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] std::optional<Extent> polynomial_of(const std::vector<std::int64_t>& values) const;
+  [[nodiscard]] std::optional<Extent> told_expression_of(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
-  [[nodiscard]] static std::optional<Extent> line_of(const std::vector<std::int64_t>& values,
-                                                     const Factor& along);
+  [[nodiscard]] static std::optional<Extent> line_along(const std::vector<Factor>& factors,
+                                                        const std::vector<std::int64_t>& values);
+  void forget_misses();
   [[nodiscard]] std::optional<Extent> product_of(const std::vector<std::int64_t>& values,
                                                  const std::vector<std::int64_t>& product,
                                                  std::vector<std::size_t>& members, std::size_t next,
@@ -99,6 +112,7 @@ class ExtentFit {
   std::vector<std::vector<std::int64_t>> sparse_values_;  ///< of each term at the points
   std::vector<SymbolValues> sizes_;                       ///< the points by name
   std::vector<Factor> factors_;                           ///< what was suggested, then the symbols
+  std::vector<Factor> told_;
   std::vector<Follower> followers_;
   std::vector<Factor> follower_sizes_;  ///< the same, at the points
   std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;

@@ -21,18 +21,23 @@ std::vector<Dims> at_points(const std::vector<const SizeFacts*>& facts, std::siz
 
 }  // namespace
 
-FollowedFacts::FollowedFacts(std::vector<const SizeFacts*> facts) : facts_(std::move(facts)) {}
+FollowedFacts::FollowedFacts(std::vector<const SizeFacts*> facts) : facts_(std::move(facts)) {
+  for (std::size_t i = 0; i < facts_.at(0)->size(); ++i)
+    if (facts_[0]->at(i).follow) waiting_.push_back(i);
+}
 
-void FollowedFacts::suggest(ExtentFit& fit) {
-  for (; next_ < facts_.at(0)->size(); ++next_) {
-    const SizeFact& fact = facts_[0]->at(next_);
-    if (!fact.follow) continue;
-    const auto numbers = fit.of_each(at_points(facts_, next_, &SizeFact::numbers));
-    if (!numbers) return;
-    for (const Extent& each : fact.follow(*numbers))  // what is suggested must be more than 0
-      for (const Extent& number : {each, each + 1, 1 - each})
-        if (!fit.of_expression(each)) fit.suggest(number);
-  }
+void FollowedFacts::tell(ExtentFit& fit) {
+  std::erase_if(waiting_, [&](std::size_t number) { return tell_one(number, fit); });
+}
+
+/// False where its numbers have no expressions yet.
+bool FollowedFacts::tell_one(std::size_t number, ExtentFit& fit) const {
+  const auto numbers = fit.of_each(at_points(facts_, number, &SizeFact::numbers), Certainty::told);
+  if (!numbers) return false;
+  const FollowingExtents following = facts_[0]->at(number).follow(*numbers);
+  for (const Extent& each : following.sizes) fit.suggest(each);
+  for (const Extent& each : following.numbers) fit.tell(each);
+  return true;
 }
 
 std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts*>& facts, ExtentFit& fit,

@@ -18,12 +18,14 @@ class FollowedFacts {
   /// `facts` are of imports at the points of the fits, in their order, with equal decisions_text, and must live as long.
   explicit FollowedFacts(std::vector<const SizeFacts*> facts);
 
-  /// In the order of the imports, up to the first whose numbers have no expressions yet.
-  void suggest(ExtentFit& fit);
+  /// In the order of the imports; those whose numbers have no expressions yet are told by a later call.
+  void tell(ExtentFit& fit);
 
  private:
+  [[nodiscard]] bool tell_one(std::size_t number, ExtentFit& fit) const;
+
   std::vector<const SizeFacts*> facts_;
-  std::size_t next_ = 0;
+  std::vector<std::size_t> waiting_;  ///< numbers of those that were not told
 };
 
 /// Thread safety: const use only.

@@ -164,7 +164,7 @@ class SymbolicPlan::Joiner {
   }
 
   void add_kernel(std::size_t number) {
-    followed_.suggest(fit_);
+    followed_.tell(fit_);
     const Kernel& first = *kernels_[number][0];
     SymbolicKernel& added = result_.kernels_.emplace_back();
     added.input_is_weight = first.input_is_weight;
@@ -397,7 +397,7 @@ void suggest_extents(const std::vector<PlanSample>& samples, ExtentFit& fit) {
     bodies.reserve(samples.size());
     for (const auto& [sizes, plan, facts] : samples)
       bodies.push_back(&plan->kernels.at(static_cast<std::size_t>(plan->launches.at(i).kernel)).body);
-    followed.suggest(fit);
+    followed.tell(fit);
     (void)joined_body(bodies, fit);
   }
 }
