@@ -171,10 +171,10 @@ bool SymbolicPlans::Group::is_possible_at(const std::vector<FitSymbol>& given, c
   return is_between(given, sizes, reach) && (!plan || plan->decides_alike(sizes));
 }
 
-/// As the plans of square images beside all others.
+/// As the plans of square images, or of sizes that need no padding, beside all others.
 bool SymbolicPlans::Group::is_special_beside(const Group& other, const Sizes& sizes) const {
-  const auto is_alike = [&](const Sizes& each) { return plan->has_followers_at(each); };
-  return plan && plan->has_followers_at(sizes) && std::ranges::none_of(other.met, is_alike);
+  const auto is_alike = [&](const Sizes& each) { return plan->decides_alike(each); };
+  return plan && is_alike(sizes) && std::ranges::none_of(other.met, is_alike);
 }
 
 SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {

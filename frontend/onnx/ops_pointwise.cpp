@@ -15,28 +15,6 @@
 namespace sylvite {
 namespace {
 
-template <Op op>
-void binary(ImportContext& c) {
-  c.output(apply(op, c.input(0), c.input(1)));
-}
-
-/// Sum, Max and Min take any number of inputs.
-template <Op op>
-Sym fold_inputs(ImportContext& c) {
-  Sym result = c.input(0);
-  for (int i = 1; i < c.input_count(); ++i) result = apply(op, result, c.input(i));
-  return result;
-}
-
-template <Op op>
-void variadic(ImportContext& c) {
-  c.output(fold_inputs<op>(c));
-}
-
-void mean(ImportContext& c) {
-  c.output(fold_inputs<Op::add>(c) / static_cast<double>(c.input_count()));
-}
-
 /// Whole numbers, as sizes are, that two operands have pair by pair; none where they are other values.
 std::vector<Dims> whole_numbers(Sym x, Sym y) {
   constexpr std::int64_t few = 8;
@@ -54,6 +32,67 @@ std::vector<Dims> whole_numbers(Sym x, Sym y) {
     }
   }
   return pairs;
+}
+
+/// An operation on sizes, by numbers and by expressions.
+template <typename Number>
+Number of_sizes(Op op, const Number& a, const Number& b) {
+  using std::max, std::min;
+  switch (op) {
+    case Op::add:
+      return a + b;
+    case Op::sub:
+      return a - b;
+    case Op::mul:
+      return a * b;
+    case Op::minimum:
+      return min(a, b);
+    default:
+      return max(a, b);
+  }
+}
+
+/// What a model computes of its sizes is pads and bounds of slices later, which follow from them.
+void note_sum(Op op, Sym x, Sym y) {
+  if (x.dtype() != DType::i64 && x.dtype() != DType::i32) return;
+  const auto decide = [op](const Dims& all) { return Dims{of_sizes(op, all.at(0), all.at(1))}; };
+  const DecisionAsExtents follow = [op](const std::vector<Extent>& all) {
+    return FollowingExtents{{of_sizes(op, all.at(0), all.at(1))}, {}, true};
+  };
+  const std::string rule(op_info(op).name);
+  for (const Dims& pair : whole_numbers(x, y)) (void)decide_by_sizes(rule, pair, decide, follow);
+}
+
+Sym apply_noted(Op op, Sym x, Sym y) {
+  note_sum(op, x, y);
+  return apply(op, x, y);
+}
+
+template <Op op>
+void binary(ImportContext& c) {
+  c.output(apply(op, c.input(0), c.input(1)));
+}
+
+template <Op op>
+void arithmetic(ImportContext& c) {
+  c.output(apply_noted(op, c.input(0), c.input(1)));
+}
+
+/// Sum, Max and Min take any number of inputs.
+template <Op op>
+Sym fold_inputs(ImportContext& c) {
+  Sym result = c.input(0);
+  for (int i = 1; i < c.input_count(); ++i) result = apply_noted(op, result, c.input(i));
+  return result;
+}
+
+template <Op op>
+void variadic(ImportContext& c) {
+  c.output(fold_inputs<op>(c));
+}
+
+void mean(ImportContext& c) {
+  c.output(fold_inputs<Op::add>(c) / static_cast<double>(c.input_count()));
 }
 
 /// What numbers of sizes are divided by leaves remainders, which plans at other sizes have otherwise. Exporters divide sizes as
@@ -199,8 +238,8 @@ void bit_cast(ImportContext& c) {
 void clip(ImportContext& c) {
   Sym x = c.input(0);
   if (c.opset() >= 11) {
-    if (const Sym low = c.optional(1)) x = apply(Op::maximum, x, low);
-    if (const Sym high = c.optional(2)) x = apply(Op::minimum, x, high);
+    if (const Sym low = c.optional(1)) x = apply_noted(Op::maximum, x, low);
+    if (const Sym high = c.optional(2)) x = apply_noted(Op::minimum, x, high);
   } else {
     if (c.has_attribute("min")) x = apply(Op::maximum, x, c.real("min", 0));
     if (c.has_attribute("max")) x = apply(Op::minimum, x, c.real("max", 0));
@@ -220,7 +259,7 @@ const OnnxOp pointwise_rows[] = {
     {"Abs", 1, unary_op<Op::abs>},
     {"Acos", 7, unary_op<Op::acos>},
     {"Acosh", 9, unary_op<Op::acosh>},
-    {"Add", 7, binary<Op::add>},
+    {"Add", 7, arithmetic<Op::add>},
     {"And", 7, binary<Op::logical_and>},
     {"Asin", 7, unary_op<Op::asin>},
     {"Asinh", 9, unary_op<Op::asinh>},
@@ -254,7 +293,7 @@ const OnnxOp pointwise_rows[] = {
     {"Mean", 6, mean},
     {"Min", 6, variadic<Op::minimum>},
     {"Mod", 10, remainder},
-    {"Mul", 7, binary<Op::mul>},
+    {"Mul", 7, arithmetic<Op::mul>},
     {"Neg", 6, unary_op<Op::neg>},
     {"Not", 1, unary_op<Op::logical_not>},
     {"Or", 7, binary<Op::logical_or>},
@@ -265,7 +304,7 @@ const OnnxOp pointwise_rows[] = {
     {"Sin", 7, unary_op<Op::sin>},
     {"Sinh", 9, unary_op<Op::sinh>},
     {"Sqrt", 6, unary_op<Op::sqrt>},
-    {"Sub", 7, binary<Op::sub>},
+    {"Sub", 7, arithmetic<Op::sub>},
     {"Sum", 6, variadic<Op::add>},
     {"Tan", 7, unary_op<Op::tan>},
     {"Where", 9, where_op},

@@ -23,7 +23,7 @@ void resolve_same_pads(MapWindow& window, const Dims& spatial, bool is_lower) {
       const Extent outputs = ceil_div(extent.at(0), stride);
       const Extent total = max((outputs - 1) * stride + reach - extent[0], 0);
       const Extent begin = floor_div(total + (is_lower ? 1 : 0), 2);
-      return FollowingExtents{{begin, total - begin}, {outputs}};
+      return FollowingExtents{{begin, total - begin}, {outputs}, true};
     };
     const std::string rule =
         fmt::format("{} pads of windows of {}, stride {}", is_lower ? "lower" : "upper", reach, stride);

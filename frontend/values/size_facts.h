@@ -15,6 +15,7 @@ struct FollowingExtents {
   std::vector<Extent>
       numbers;  ///< the decision, and what the model makes of it: pads, and other numbers of few values
   std::vector<Extent> sizes;  ///< extents of the model's values, of which others are products
+  bool are_exact = false;     ///< `numbers` are the decision, whatever sizes are
 };
 using DecisionAsExtents = std::function<FollowingExtents(const std::vector<Extent>&)>;
 

@@ -382,8 +382,8 @@ void ExtentFit::suggest(const Extent& said) {
   std::vector<std::int64_t> values = values_of(expression);
   const bool is_possible =
       std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
+  const std::optional<Extent> told = known_as(expression, values);
   if (!is_possible || std::ranges::find(factors_, values, &Factor::values) != factors_.end()) return;
-  const std::optional<Extent> told = of(values, Certainty::told);
   if (told && !makes_products(*told)) return;
   // What suggests it knows better than products that have its values by chance.
   const bool is_product = !told && expression_of(values) == expression;
@@ -393,10 +393,21 @@ void ExtentFit::suggest(const Extent& said) {
   factors_.insert(factors_.end() - std::ssize(symbols_), {expression, std::move(values)});
 }
 
+/// What is told of its values already.
+std::optional<Extent> ExtentFit::known_as(const Extent& expression, const std::vector<std::int64_t>& values) {
+  std::optional<Extent> known = of(values, Certainty::told);
+  if (known) equate(expression, *known);
+  return known;
+}
+
+void ExtentFit::equate(const Extent& one, const Extent& other) {
+  if (one != other) equalities_.try_emplace(one, other);
+}
+
 void ExtentFit::tell(const Extent& expression) {
   if (!is_determined() || expression.is_known()) return;
   std::vector<std::int64_t> values = values_of(expression);
-  if (of(values, Certainty::told)) return;
+  if (known_as(expression, values)) return;
   forget_misses();
   known_[values] = expression;
   told_.push_back({expression, std::move(values)});

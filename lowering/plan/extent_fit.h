@@ -41,6 +41,8 @@ class ExtentFit {
   };
   /// None where the points say what every product of sizes is without them.
   [[nodiscard]] const std::vector<Follower>& followers() const { return followers_; }
+  /// Pairs of expressions of one number: what was found holds where they are equal.
+  [[nodiscard]] const std::map<Extent, Extent>& equalities() const { return equalities_; }
   /// Do the points say what every product of sizes is, with those to spare that confirm it? If not, sums of at most two products
   /// are found, where there are points enough for these.
   [[nodiscard]] bool are_products_told() const { return !products_.rows.empty(); }
@@ -48,6 +50,8 @@ class ExtentFit {
   [[nodiscard]] bool is_determined() const { return are_products_told() || !sparse_.empty(); }
   /// What `of` says of the values that an expression has at the points.
   [[nodiscard]] std::optional<Extent> of_expression(const Extent& expression);
+  /// Two expressions of one number of the model.
+  void equate(const Extent& one, const Extent& other);
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
   void suggest(const Extent& expression);
   /// An expression that numbers of the model are, which are no factors of others: pads, remainders. It goes before what such
@@ -97,6 +101,8 @@ class ExtentFit {
   [[nodiscard]] static std::optional<Extent> line_along(const std::vector<Factor>& factors,
                                                         const std::vector<std::int64_t>& values);
   void forget_misses();
+  [[nodiscard]] std::optional<Extent> known_as(const Extent& expression,
+                                               const std::vector<std::int64_t>& values);
   [[nodiscard]] std::optional<Extent> product_of(const std::vector<std::int64_t>& values,
                                                  const std::vector<std::int64_t>& product,
                                                  std::vector<std::size_t>& members, std::size_t next,
@@ -116,6 +122,7 @@ class ExtentFit {
   std::vector<Follower> followers_;
   std::vector<Factor> follower_sizes_;  ///< the same, at the points
   std::map<std::vector<std::int64_t>, std::optional<Extent>> known_;
+  std::map<Extent, Extent> equalities_;
 };
 
 /// Are the sizes that followed from others these still?

@@ -62,8 +62,9 @@ std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& li
 /// Walks the bodies side by side.
 class BodyJoiner {
  public:
-  BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join, const SuggestExtent& suggest)
-      : bodies_(bodies), first_(*bodies[0]), join_(join), suggest_(suggest) {}
+  BodyJoiner(const std::vector<const Graph*>& bodies, const JoinExtent& join, const SuggestExtent& suggest,
+             const EquateExtents& equate)
+      : bodies_(bodies), first_(*bodies[0]), join_(join), suggest_(suggest), equate_(equate) {}
 
   [[nodiscard]] std::optional<Graph> body() {
     if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return has_same_structure(*body); }))
@@ -215,10 +216,17 @@ class BodyJoiner {
       if (!type) return false;
       outputs.push_back({first_.value(id).name, std::move(*type), std::nullopt, no_node});
     }
+    if (node.op == Op::reshape && equate_) equate_counts(inputs[0], outputs[0].type);
     const std::vector<ValueId> added = result_.add_known_node(
         {node.op, std::move(inputs), {}, std::move(*attributes), ""}, std::move(outputs));
     for (std::size_t i = 0; i < added.size(); ++i) map_[node.outputs[i]] = added[i];
     return true;
+  }
+
+  void equate_counts(ValueId input, const TensorType& output) const {
+    const std::optional<Extent> taken = element_count(result_.type(input).shape);
+    const std::optional<Extent> made = element_count(output.shape);
+    if (taken && made) equate_(*taken, *made);
   }
 
   /// What the operation makes of joined inputs; nothing where its rule wants numbers.
@@ -244,6 +252,7 @@ class BodyJoiner {
   const Graph& first_;
   const JoinExtent& join_;
   const SuggestExtent& suggest_;
+  const EquateExtents& equate_;
   Rows rows_ = Rows::are_short;
   Graph result_;
   std::map<ValueId, ValueId> map_;
@@ -285,8 +294,18 @@ std::optional<ConstantExtent> constant_extent(const Tensor& constant) {
 }
 
 std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies, const JoinExtent& join,
-                                 const SuggestExtent& suggest) {
-  return BodyJoiner(bodies, join, suggest).body();
+                                 const SuggestExtent& suggest, const EquateExtents& equate) {
+  return BodyJoiner(bodies, join, suggest, equate).body();
+}
+
+std::optional<Extent> element_count(const Shape& shape) {
+  try {
+    Extent count = 1;
+    for (const Extent& extent : shape) count *= extent;
+    return count;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace sylvite

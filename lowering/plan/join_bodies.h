@@ -35,13 +35,17 @@ using JoinExtent = std::function<std::optional<Extent>(const Dims& extents, Axis
 
 /// Told of each extent that a type rule gives a joined body, before `join` is asked what it is in each body.
 using SuggestExtent = std::function<void(const Extent& extent)>;
+/// Told of two numbers that are equal in each body: how many elements a reshape takes, and makes.
+using EquateExtents = std::function<void(const Extent& one, const Extent& other)>;
+/// The product; nullopt where it has too many terms.
+[[nodiscard]] std::optional<Extent> element_count(const Shape& shape);
 
 /// nullopt where the bodies differ in more than extents, and constants that are extents (which become Op::extents), or `join`
 /// has no expression for one. The body has no table of
 /// symbols yet. REQUIRES a body at least.
 [[nodiscard]] std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies,
-                                               const JoinExtent& join,
-                                               const SuggestExtent& suggest = nullptr);
+                                               const JoinExtent& join, const SuggestExtent& suggest = nullptr,
+                                               const EquateExtents& equate = nullptr);
 
 /// A constant of one element that may be an extent, or one over it: means divide by how much they add.
 struct ConstantExtent {

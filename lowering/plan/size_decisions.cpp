@@ -1,9 +1,11 @@
 #include "lowering/plan/size_decisions.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
+#include "base/error.h"
 #include "frontend/values/extents_at.h"
 
 namespace sylvite {
@@ -17,6 +19,23 @@ std::vector<Dims> at_points(const std::vector<const SizeFacts*>& facts, std::siz
   all.reserve(facts.size());
   for (const SizeFacts* each : facts) all.push_back(each->at(i).*list);
   return all;
+}
+
+/// nullopt where the expressions would be too long.
+std::optional<FollowingExtents> following(const SizeFact& fact, const std::vector<Extent>& numbers) {
+  try {
+    return fact.follow(numbers);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// Is it what its numbers say, whatever the sizes are?
+bool follows_always(const SizeFact& fact, const std::vector<Extent>& numbers,
+                    const std::vector<Extent>& made) {
+  if (!fact.follow) return false;
+  const std::optional<FollowingExtents> all = following(fact, numbers);
+  return all && all->are_exact && all->numbers == made;
 }
 
 }  // namespace
@@ -34,9 +53,10 @@ void FollowedFacts::tell(ExtentFit& fit) {
 bool FollowedFacts::tell_one(std::size_t number, ExtentFit& fit) const {
   const auto numbers = fit.of_each(at_points(facts_, number, &SizeFact::numbers), Certainty::told);
   if (!numbers) return false;
-  const FollowingExtents following = facts_[0]->at(number).follow(*numbers);
-  for (const Extent& each : following.sizes) fit.suggest(each);
-  for (const Extent& each : following.numbers) fit.tell(each);
+  const std::optional<FollowingExtents> made = following(facts_[0]->at(number), *numbers);
+  if (!made) return true;
+  for (const Extent& each : made->sizes) fit.suggest(each);
+  for (const Extent& each : made->numbers) fit.tell(each);
   return true;
 }
 
@@ -50,12 +70,16 @@ std::optional<SizeDecisions> SizeDecisions::of(const std::vector<const SizeFacts
     const auto made = fit.of_each(at_points(facts, i, &SizeFact::decision));
     if ((!numbers || !made) && first.follow) continue;  // no plan is made of it
     if (!numbers || !made) return std::nullopt;
+    if (follows_always(first, *numbers, *made)) continue;
     if (known.emplace(first.rule, *numbers).second)
       result.decisions_.push_back({*numbers, *made, first.decide});
   }
+  std::map<Extent, Extent> equal = fit.equalities();
   for (const Extent& each : said)
     if (const std::optional<Extent> found = fit.of_expression(each); found && *found != each)
-      result.decisions_.push_back({{each}, {*found}, [](const Dims& numbers) { return numbers; }});
+      equal.try_emplace(each, *found);
+  for (const auto& [one, other] : equal)
+    result.decisions_.push_back({{one}, {other}, [](const Dims& numbers) { return numbers; }});
   return result;
 }
 

@@ -39,7 +39,8 @@ bool is_alike(const Plan& a, const Plan& b) {
 std::optional<Graph> joined_body(const std::vector<const Graph*>& bodies, ExtentFit& fit) {
   return join_bodies(
       bodies, [&](const Dims& extents, Axis) { return fit.of(extents); },
-      [&](const Extent& extent) { fit.suggest(extent); });
+      [&](const Extent& extent) { fit.suggest(extent); },
+      [&](const Extent& one, const Extent& other) { fit.equate(one, other); });
 }
 
 void add_expressions(const Graph& graph, std::set<Extent>& expressions);
@@ -115,6 +116,7 @@ class SymbolicPlan::Joiner {
       for (std::size_t i = 0; i < kernels_.size(); ++i) add_kernel(i);
       for (std::size_t i = 0; i < first.loops.size(); ++i) add_loop(i);
       for (std::size_t i = 0; i < first.buffers.size(); ++i) add_buffer(i);
+      for (std::size_t i = 0; i < first.buffers.size(); ++i) equate_alias(i);
       join_ports(&Plan::inputs);
       join_ports(&Plan::outputs);
       join_ports(&Plan::states);
@@ -192,14 +194,33 @@ class SymbolicPlan::Joiner {
     result_.plan_.buffers[i].type =
         type([&](const Plan& plan) -> const TensorType& { return plan.buffers[i].type; });
     SymbolicBuffer& added = result_.buffers_.emplace_back();
+    if (result_.plan_.buffers[i].window) add_window(i, added);
     added.alias_offset = number([&](const Plan& plan) { return plan.buffers[i].alias_offset; });
-    if (!result_.plan_.buffers[i].window) return;
+  }
+
+  /// A reshape between kernels.
+  void equate_alias(std::size_t i) {
+    const auto whole = static_cast<std::size_t>(result_.plan_.buffers[i].alias_of);
+    if (result_.plan_.buffers[i].alias_of < 0) return;
+    const auto count = [](const Plan& plan, std::size_t number) {
+      return plan.buffers[number].type.element_count();
+    };
+    for (const PlanSample& sample : samples_)
+      if (count(*sample.plan, i) != count(*sample.plan, whole)) return;
+    const std::optional<Extent> one = element_count(result_.plan_.buffers[i].type.shape);
+    const std::optional<Extent> other = element_count(result_.plan_.buffers[whole].type.shape);
+    if (one && other) fit_.equate(*one, *other);
+  }
+
+  void add_window(std::size_t i, SymbolicBuffer& added) {
     const auto of_window = [&](std::int64_t Window::* member) {
       return number([&](const Plan& plan) { return (*plan.buffers[i].window).*member; });
     };
     added.stride = of_window(&Window::stride);
     added.phase = of_window(&Window::phase);
     added.period = of_window(&Window::period);
+    for (const Extent& trips : result_.trips_)
+      fit_.suggest(added.stride * (trips - 1));  // where the last begins
   }
 
   void join_ports(std::vector<Port> Plan::* ports) {
@@ -346,10 +367,6 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory, const
 
 bool SymbolicPlan::decides_alike(const Dims& sizes) const {
   return Maker(*this, sizes).decides_alike();
-}
-
-bool SymbolicPlan::has_followers_at(const Dims& sizes) const {
-  return !followers_.empty() && hold_at(followers_, named(sizes));
 }
 
 SymbolValues SymbolicPlan::named(const Dims& sizes) const {

@@ -69,8 +69,6 @@ class SymbolicPlan {
   [[nodiscard]] SymbolValues named(const Dims& sizes) const;
   /// Would an import at these sizes decide as those of the samples did?
   [[nodiscard]] bool decides_alike(const Dims& sizes) const;
-  /// Had all samples sizes that tell others, as those of square images, and have these?
-  [[nodiscard]] bool has_followers_at(const Dims& sizes) const;
 
  private:
   struct SymbolicKernel {
