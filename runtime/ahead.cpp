@@ -14,6 +14,7 @@
 #include "runtime/open_kernels.h"
 #include "runtime/report.h"
 #include "runtime/sizes_ahead.h"
+#include "runtime/symbolic_plans.h"
 
 namespace sylvite {
 

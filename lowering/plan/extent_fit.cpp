@@ -138,6 +138,10 @@ std::optional<Extent> remainder_of(const std::vector<std::int64_t>& values,
   return std::nullopt;
 }
 
+bool are_equal(const std::vector<std::int64_t>& values) {
+  return std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; });
+}
+
 /// The expression over the greatest number that divides it.
 Extent without_multiple(const Extent& expression) {
   std::int64_t common = expression.constant();
@@ -276,7 +280,7 @@ ExtentFit::Basis ExtentFit::solve(Powers terms) const {
 
 std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values, Certainty certainty) {
   if (!is_determined()) return std::nullopt;
-  if (std::ranges::all_of(values, [&](std::int64_t value) { return value == values[0]; })) return values[0];
+  if (are_equal(values)) return values[0];
   if (const auto known = known_.find(values); known != known_.end()) return known->second;
   std::optional<Extent> found =
       certainty == Certainty::told ? told_expression_of(values) : expression_of(values);
@@ -320,7 +324,7 @@ std::optional<Extent> ExtentFit::polynomial_of(const std::vector<std::int64_t>& 
 std::optional<Extent> ExtentFit::told_expression_of(const std::vector<std::int64_t>& values) const {
   std::optional<Extent> found = polynomial_of(values);
   if (!found) found = line_along(told_, values);
-  if (!found) found = line_along(factors_, values);
+  if (!found) found = line_along(std::span(factors_).first(factors_.size() - symbols_.size()), values);
   return found;
 }
 
@@ -334,7 +338,7 @@ std::optional<Extent> ExtentFit::expression_of(const std::vector<std::int64_t>& 
 }
 
 /// Along sizes that others tell, it is in the size's own name: extents that are one size have one expression.
-std::optional<Extent> ExtentFit::line_along(const std::vector<Factor>& factors,
+std::optional<Extent> ExtentFit::line_along(std::span<const Factor> factors,
                                             const std::vector<std::int64_t>& values) {
   for (const Factor& along : factors)
     if (const auto line = line_through(values, along.values))
@@ -382,20 +386,25 @@ void ExtentFit::suggest(const Extent& said) {
   std::vector<std::int64_t> values = values_of(expression);
   const bool is_possible =
       std::ranges::all_of(values, [](std::int64_t each) { return each > 0 && each < INT32_MAX; });
-  const std::optional<Extent> told = known_as(expression, values);
+  const std::optional<Extent> known = known_as(expression, values);
   if (!is_possible || std::ranges::find(factors_, values, &Factor::values) != factors_.end()) return;
-  if (told && !makes_products(*told)) return;
+  if (known && !makes_products(*known)) return;
   // What suggests it knows better than products that have its values by chance.
-  const bool is_product = !told && expression_of(values) == expression;
+  const bool is_made = !known && expression_of(values) == expression;
   known_[values] = expression;
-  if (is_product) return;
+  if (is_made && !makes_products(expression)) return;
   forget_misses();
   factors_.insert(factors_.end() - std::ssize(symbols_), {expression, std::move(values)});
 }
 
-/// What is told of its values already.
+/// What was answered for its values already, or is sure of them: lines along few values are not.
 std::optional<Extent> ExtentFit::known_as(const Extent& expression, const std::vector<std::int64_t>& values) {
-  std::optional<Extent> known = of(values, Certainty::told);
+  std::optional<Extent> known;
+  if (are_equal(values))
+    known = values[0];
+  else if (const auto found = known_.find(values); found != known_.end())
+    known = found->second;
+  if (!known) known = polynomial_of(values);
   if (known) equate(expression, *known);
   return known;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,7 +99,7 @@ class ExtentFit {
   [[nodiscard]] std::optional<Extent> polynomial_of(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> told_expression_of(const std::vector<std::int64_t>& values) const;
   [[nodiscard]] std::optional<Extent> expression_of(const std::vector<std::int64_t>& values) const;
-  [[nodiscard]] static std::optional<Extent> line_along(const std::vector<Factor>& factors,
+  [[nodiscard]] static std::optional<Extent> line_along(std::span<const Factor> factors,
                                                         const std::vector<std::int64_t>& values);
   void forget_misses();
   [[nodiscard]] std::optional<Extent> known_as(const Extent& expression,

@@ -143,10 +143,35 @@ class BodyJoiner {
     std::vector<const Dims*> lists;
     lists.reserve(bodies_.size());
     for (const Graph* body : bodies_) lists.push_back(&body->nodes()[number].attributes.integers(name));
-    const bool is_around = name == "low" || name == "high" || name == "starts";
     return join_lists(lists, join_, [&](std::size_t i) {
-      return is_around ? Axis::none : name == "pads" ? Axis::border : axis_at(rows_, i, lists[0]->size());
+      if (is_around(name)) return is_edge(number, i) ? Axis::edge : Axis::none;
+      return name == "pads" ? Axis::border : axis_at(rows_, i, lists[0]->size());
     });
+  }
+
+  [[nodiscard]] static bool is_around(const std::string& name) {
+    return name == "low" || name == "high" || name == "starts";
+  }
+
+  /// Does the node cut or pad its input along an axis that is of another extent in another body?
+  [[nodiscard]] bool is_edge(std::size_t number, std::size_t axis) const {
+    const auto extent = [&](const Graph* body, const std::vector<ValueId> Node::* ids) {
+      return body->type((body->nodes()[number].*ids)[0]).dims()[axis];
+    };
+    const auto is_other = [&](const Graph* body) {
+      return extent(body, &Node::inputs) != extent(bodies_[0], &Node::inputs);
+    };
+    const auto is_changed = [&](const Graph* body) {
+      return extent(body, &Node::inputs) != extent(body, &Node::outputs);
+    };
+    return std::ranges::any_of(bodies_, is_other) && std::ranges::any_of(bodies_, is_changed);
+  }
+
+  [[nodiscard]] bool has_edges(std::size_t number) const {
+    const auto rank = static_cast<std::size_t>(first_.type(first_.nodes()[number].inputs[0]).rank());
+    for (std::size_t axis = 0; axis < rank; ++axis)
+      if (is_edge(number, axis)) return true;
+    return false;
   }
 
   /// Are pads of a node others where images are? Those that fill images up to whole strides are of one side first.
@@ -177,7 +202,9 @@ class BodyJoiner {
       const auto is_equal = [&](const Graph* body) {
         return body->nodes()[number].attributes.items().at(name) == value;
       };
-      if (std::ranges::all_of(bodies_, is_equal) && !(name == "pads" && follow_from_sizes(number))) continue;
+      const bool is_other =
+          (name == "pads" && follow_from_sizes(number)) || (is_around(name) && has_edges(number));
+      if (std::ranges::all_of(bodies_, is_equal) && !is_other) continue;
       std::optional<std::vector<Extent>> extents = joined_attribute(number, name);
       if (!extents) return std::nullopt;
       result.set(name, std::move(*extents));

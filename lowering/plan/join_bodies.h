@@ -20,6 +20,7 @@ enum class Axis : std::uint8_t {
   pixels,
   count,  ///< of what a fold adds
   none,   ///< elements ahead of a slice, or around what is padded; may be 0
+  edge,   ///< the same along an axis that is cut or padded, and of other extents
   border  ///< the same around what a window moves over
 };
 

@@ -105,6 +105,8 @@ class Generalizer {
   /// nullopt when no kernel serves both extents.
   [[nodiscard]] std::optional<Extent> join(std::int64_t a, std::int64_t b, Axis axis) {
     if (axis == Axis::border) return joined_pads(a, b);
+    if (axis == Axis::edge && !is_for_device() && std::min(a, b) >= 0) return own_number(a);
+    if (axis == Axis::edge) axis = Axis::none;
     if (a == b) return a;
     const std::optional<SizeClass> range = shared_class(a, b, axis);
     if (!range) return std::nullopt;
@@ -128,6 +130,10 @@ class Generalizer {
   /// Any pads, of each side by themselves: those of lines and of columns may be equal by chance.
   [[nodiscard]] std::optional<Extent> joined_pads(std::int64_t a, std::int64_t b) {
     if (!has_open_pads_) return a == b ? std::optional<Extent>(a) : std::nullopt;
+    return own_number(a);
+  }
+  /// Of a case, whatever other numbers are.
+  [[nodiscard]] Extent own_number(std::int64_t a) {
     const std::string name = fmt::format("s{}", table_.size());
     table_[name] = {0, INT64_MAX, {a}};
     return Extent::symbol(name);

@@ -199,5 +199,48 @@ TEST(PlansWithPads, FollowFromSizesThatAreRoundedUp) {
   expect_told_plans(model.SerializeAsString(), "height=32..256,width=32..256", learned, asked);
 }
 
+/// A network that halves images and doubles them again, whose parts are cut to what both have, or padded to the larger.
+onnx::ModelProto halves_and_doubles(bool is_cut) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {2, 16, 1, 1});
+  for (const auto& [axis, name] : {std::pair(2, "height"), {3, "width"}})
+    name_axis(*graph.mutable_input(0), axis, name);
+  for (const auto& [name, filter] : {std::pair("down", Dims{16, 16, 3, 3}), {"up", Dims{16, 16, 2, 2}}})
+    add_floats(graph, name, filter,
+               std::vector<float>(static_cast<std::size_t>(checked_product(filter, name)), 0.125F));
+  add_integers(graph, "two", {2});
+  add_integers(graph, "zeros", {0, 0});
+  add_integers(graph, "axes", {2, 3});
+  set_integers(add_node(graph, "Conv", {"x", "down"}, {"half"}), "strides", {2, 2});
+  set_integers(add_node(graph, "ConvTranspose", {"half", "up"}, {"double"}), "strides", {2, 2});
+  for (const auto& [value, size] : {std::pair("x", "of_x"), {"double", "of_double"}})
+    set_integer(add_node(graph, "Shape", {value}, {size}), "start", 2);
+  add_node(graph, "Sub", {"of_x", "of_double"}, {"lack"});
+  add_node(graph, "Div", {"lack", "two"}, {"before"});
+  if (is_cut) {
+    add_node(graph, "Min", {"of_x", "of_double"}, {"least"});
+    add_node(graph, "Add", {"before", "least"}, {"end"});
+    add_node(graph, "Slice", {"x", "before", "end", "axes"}, {"cut"});
+    set_integer(add_node(graph, "Concat", {"cut", "double"}, {"y"}), "axis", 1);
+  } else {
+    add_node(graph, "Sub", {"lack", "before"}, {"after"});
+    set_integer(add_node(graph, "Concat", {"zeros", "before", "zeros", "after"}, {"pads"}), "axis", 0);
+    add_node(graph, "Pad", {"double", "pads"}, {"padded"});
+    set_integer(add_node(graph, "Concat", {"x", "padded"}, {"y"}), "axis", 1);
+  }
+  add_output(graph, "y");
+  return model;
+}
+
+TEST(PlansWithPads, FollowFromDifferencesOfSizes) {
+  std::vector<Sizes> learned, asked;
+  for (std::int64_t i = 0; i < 24; ++i) learned.push_back({65 + i * 37 % 101, 64 + i * 53 % 97});
+  for (std::int64_t i = 0; i < 16; ++i) asked.push_back({70 + i * 5, 150 - i * 5});
+  for (const bool is_cut : {true, false})
+    expect_told_plans(halves_and_doubles(is_cut).SerializeAsString(), "height=32..256,width=32..256", learned,
+                      asked);
+}
+
 }  // namespace
 }  // namespace sylvite::open_pads_test

@@ -53,7 +53,7 @@ TEST(SizeFacts, PadsFollowFromExtents) {
   (void)import_onnx_bytes(model.SerializeAsString(), "");
   const SizeFacts facts = noted.take();
   ASSERT_EQ(facts.size(), 1U);
-  const std::vector<Extent> pads = facts[0].follow({Extent::symbol("n")});
+  const std::vector<Extent> pads = facts[0].follow({Extent::symbol("n")}).numbers;
   for (std::int64_t extent = 1; extent < 20; ++extent) {
     const Dims decided = facts[0].decide({extent});
     EXPECT_EQ((Dims{pads.at(0).at({{"n", extent}}), pads.at(1).at({{"n", extent}})}), decided) << extent;

@@ -161,6 +161,27 @@ TEST(ExtentFit, SumsThatAreSuggestedMakeProducts) {
   EXPECT_EQ(found->at({{"batch", 6}, {"side", 160}}), 3 * 101 * 101);
 }
 
+/// Borders of images of odd sizes, which follow lines, though columns say the same at all of these.
+TEST(ExtentFit, WhatIsToldGoesBeforeWhatHasItsValuesByChance) {
+  const std::vector<FitSymbol> image = {{"lines", 1}, {"columns", 1}};
+  const std::vector<Dims> points = {{64, 150},  {129, 250}, {200, 120}, {95, 210},
+                                    {318, 199}, {77, 299},  {251, 201}, {66, 100}};
+  std::vector<std::int64_t> borders;
+  for (const Dims& point : points) borders.push_back(point[0] % 2);
+  const Extent border = Extent::parse("mod(lines,2)"), wide = Extent::parse("floor(columns/100)");
+  ExtentFit chance(image, points);
+  chance.suggest(wide);
+  EXPECT_EQ(chance.of(borders), wide - 1);
+  ExtentFit fit(image, points);
+  fit.suggest(wide);
+  fit.tell(border);
+  EXPECT_EQ(fit.of(borders), border);
+  EXPECT_TRUE(fit.equalities().empty());
+  fit.tell(wide - 1);
+  EXPECT_EQ(fit.of(borders), border);
+  EXPECT_EQ(fit.equalities(), (std::map<Extent, Extent>{{wide - 1, border}})) << "equal at the points alone";
+}
+
 /// As windows of 8, whose last one is filled up.
 TEST(ExtentFit, WhatFillsALastWindow) {
   const std::vector<FitSymbol> image = {{"batch", 1}, {"side", 1}};
