@@ -36,10 +36,10 @@ Expr libm(const std::string& function, const Expr& x) {
   return Call::make(Float(64), function + "_f64", {x}, Call::PureExtern);
 }
 
-/// Highest power first.
-Expr polynomial(const Expr& x, std::initializer_list<float> coefficients) {
+/// Highest power first; `factor` times it, which is exact where that is a power of two.
+Expr polynomial(const Expr& x, std::initializer_list<float> coefficients, float factor = 1) {
   Expr sum;
-  for (const float c : coefficients) sum = sum.defined() ? sum * x + c : Expr(c);
+  for (const float c : coefficients) sum = sum.defined() ? sum * x + factor * c : Expr(factor * c);
   return sum;
 }
 
@@ -114,9 +114,16 @@ Expr power_of_two(const Expr& bits) {
   return Halide::reinterpret<float>(bits << 23);
 }
 
-/// exp(f) for |f| <= log(2)/2: our minimax fit of what is beyond 1 + f, relative error 3e-9 before rounding.
-Expr small_exp(const Expr& f) {
-  return polynomial(f, {0.00138145511F, 0.00836873986F, 0.041668389F, 0.166665211F, 0.49999994F, 1.0F, 1.0F});
+/// `factor` times exp(f) for |f| <= log(2)/2: our minimax fit of what is beyond 1 + f, relative error 3e-9 before rounding.
+Expr small_exp(const Expr& f, float factor = 1) {
+  return polynomial(f, {0.00138145511F, 0.00836873986F, 0.041668389F, 0.166665211F, 0.49999994F, 1.0F, 1.0F},
+                    factor);
+}
+
+/// x between two numbers. NaN stays, and comes through the arithmetic that follows: to choose it at the end costs three
+/// instructions.
+Expr limited(const Expr& x, float low, float high) {
+  return nan_min(nan_max(x, Expr(low)), Expr(high));
 }
 
 /// Where exp and division are exact or cheap: f64, and a GPU's own functions.
@@ -132,11 +139,11 @@ Expr divided_sigmoid(const Expr& x) {
   return strict_div(constant_like(x, 1), strict_add(math_exp(negative), constant_like(x, 1)));
 }
 
-/// 1 / (1 + exp(-x)) for anything but NaN; relative error 3e-7, zero below -88. With e = exp(-|x|) in [0, 1]
+/// 1 / (1 + exp(-x)); relative error 3e-7, zero below -88. With e = exp(-|x|) in [0, 1]
 /// nothing overflows, one power of two is enough, and the divisor in [1, 2] has its inverse by
 /// multiplications: the divider would take as long as all the rest.
 Expr number_sigmoid(const Expr& x) {
-  const Expr size = Halide::min(magnitude(x), 88.0F);
+  const Expr size = nan_min(magnitude(x), Expr(88.0F));
   // The sum has no place for a fraction: its low bits are the nearest integer n = -|x| / log(2), plus 127.
   constexpr float rounder = 12582912.0F + 127.0F;
   const Expr rounded = size * -1.44269504F + rounder;
@@ -277,20 +284,17 @@ Expr math_exp(const Expr& x) {
   if (is_f64(x)) return libm("exp", x);
   if (device_math_scopes > 0) return device_exp(x);
   // Up to where it neither underflows to zero nor overflows for good.
-  const ReducedExponent reduced = reduce_exponent(Halide::clamp(x, -104.0F, 89.0F), 2 * bias_of_exponents);
+  const ReducedExponent reduced = reduce_exponent(limited(x, -104.0F, 89.0F), 2 * bias_of_exponents);
   // 2^n in two factors: overflow gives infinity and underflow a subnormal, as they should.
   const Expr half = reduced.bits >> 1;
-  const Expr scaled =
-      strict_mul(strict_mul(small_exp(reduced.f), power_of_two(half)), power_of_two(reduced.bits - half));
-  return keep_nan(x, scaled);
+  return strict_mul(strict_mul(small_exp(reduced.f), power_of_two(half)), power_of_two(reduced.bits - half));
 }
 
 Expr math_exp_up_to_zero(const Expr& x) {
   if (is_f64(x) || device_math_scopes > 0) return math_exp(x);
-  constexpr float least = -87.0F;  // exp of it is normal still
-  const ReducedExponent reduced = reduce_exponent(Halide::max(x, least), bias_of_exponents);
-  const Expr value = strict_mul(small_exp(reduced.f), power_of_two(reduced.bits));
-  return keep_nan(x, select(strict_less(x, Expr(least)), Expr(0.0F), value));
+  // Of the least numbers n is -126, whose bits are those of zero; the next power's values are normal still.
+  const ReducedExponent reduced = reduce_exponent(nan_max(x, Expr(-87.3F)), bias_of_exponents - 1);
+  return strict_mul(small_exp(reduced.f, 2), power_of_two(reduced.bits));
 }
 
 Expr math_log(const Expr& x) {
@@ -392,15 +396,16 @@ Expr math_cosh(const Expr& x) {
 Expr math_tanh(const Expr& x) {
   if (is_f64(x)) return libm("tanh", x);
   // tanh = -expm1(-2|x|) / (2 + expm1(-2|x|)); near zero a polynomial keeps the relative error.
-  const Expr size = Halide::min(magnitude(x), 10.0F);
-  const Expr s = Halide::min(size, 0.625F) * Halide::min(size, 0.625F);
+  const Expr size = nan_min(magnitude(x), Expr(10.0F));
+  const Expr near = nan_min(size, Expr(0.625F));
+  const Expr s = near * near;
   const Expr tail = polynomial(
       s, {-5.70498872745e-3F, 2.06390887954e-2F, -5.37397155531e-2F, 1.33314422036e-1F, -3.33332819422e-1F});
   const Expr small = tail * s * size + size;
   const ReducedExponent reduced = reduce_exponent(size * 2.0F, bias_of_exponents);
   const Expr power = small_exp(reduced.f) * power_of_two(reduced.bits);
   const Expr large = 1.0F - 2.0F / (power + 1.0F);
-  return keep_nan(x, with_sign_of(select(size < 0.625F, small, large), x));
+  return with_sign_of(select(strict_less(size, Expr(0.625F)), small, large), x);
 }
 
 Expr math_asinh(const Expr& x) {
@@ -436,12 +441,12 @@ Expr math_erf(const Expr& x) {
   if (is_f64(x)) return Call::make(Float(64), "erf", {x}, Call::PureExtern);
   // erf(x) = x P(s) with s = x*x scaled to [-1, 1], |x| clamped to 3.92 where erf rounds to 1; our minimax
   // fit of degree 14.
-  const Expr clamped = Halide::clamp(x, -3.92F, 3.92F);
+  const Expr clamped = limited(x, -3.92F, 3.92F);
   const Expr s = clamped * clamped * 0.130154102F - 1.0F;
   const Expr p = polynomial(s, {0.00185441543F, -0.0044679265F, 0.00274304431F, -0.00319987697F, 0.013127455F,
                                 -0.0232781875F, 0.0303982821F, -0.0421489479F, 0.0581652428F, -0.0742777427F,
                                 0.0906327641F, -0.109156593F, 0.134082501F, -0.180109199F, 0.36073683F});
-  return keep_nan(x, p * clamped);
+  return p * clamped;
 }
 
 Expr math_sqrt(const Expr& x) {
@@ -454,7 +459,7 @@ Expr math_rsqrt(const Expr& x) {
 }
 
 Expr math_sigmoid(const Expr& x) {
-  return divides_sigmoid(x) ? divided_sigmoid(x) : keep_nan(x, number_sigmoid(x));
+  return divides_sigmoid(x) ? divided_sigmoid(x) : number_sigmoid(x);
 }
 
 Expr math_silu(const Expr& x) {
