@@ -1,13 +1,14 @@
 #pragma once
-// A lowering pass: the largest or least number of a vector of odd length is found in a tree.
+// A lowering pass: the lanes of a vector are folded in a tree.
 
 #include <Halide.h>
 
 namespace sylvite {
 
-/// The code generator folds lanes in a tree where their number is a power of two. A sum of others is filled up with zeros, but the
-/// largest or least of floats is found lane by lane. As it does not matter which of them are seen twice, a vector is first
-/// folded with itself, from either end, to the largest power of two below its length.
+/// The code generator adds up the lanes of a register, and finds the largest or least of floats, one lane after the other, each
+/// step waiting for the one before. Here a vector is folded with its other half until one lane is left. Of the largest or least
+/// it does not matter which lanes are seen twice: a vector of odd length is first folded with itself, from either end, to the
+/// largest power of two below its length. Sums of other lengths stay as they are.
 class EvenFolds : public Halide::Internal::IRMutator {
  public:
   using IRMutator::mutate;
