@@ -15,15 +15,11 @@ namespace {
 constexpr int most_levels = 1000;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-void check_lists(const Forest& forest, Sym x) {
+void check_lists(const Forest& forest) {
   const auto inner = static_cast<std::size_t>(forest.inner());
-  if (x.rank() != 2) throw ModelError("the input has rank {}, expected 2", x.rank());
   if (forest.next_true.size() != inner || forest.next_false.size() != inner || forest.mode.size() != inner ||
       forest.splits.size() != forest.inner() || (!forest.tracks.empty() && forest.tracks.size() != inner))
     throw ModelError("the lists of nodes have different lengths");
-  for (const std::int64_t feature : forest.feature)
-    if (feature < 0 || feature >= x.dim(1))
-      throw ModelError("a node looks at feature {}, the input has {}", feature, x.dim(1));
   for (const std::int64_t mode : forest.mode)
     if (mode < less_or_equal || mode > member) throw ModelError("a node has the unknown mode {}", mode);
   const std::int64_t count = forest.inner() + forest.leaves;
@@ -179,7 +175,7 @@ Sym conditions(const Forest& forest, const NodeTables& tables, Sym value, Sym at
   return apply(Op::logical_or, holds, apply(Op::logical_and, apply(Op::is_nan, value), goes_true));
 }
 
-/// Nodes that ask for what is not equal ask for what is, the other way round: then no condition holds for NaN.
+/// Then no condition holds for NaN.
 void make_equal(Forest& forest) {
   for (std::size_t node = 0; node < forest.mode.size(); ++node) {
     if (forest.mode[node] != not_equal) continue;
@@ -334,23 +330,36 @@ Sym walk_by_parts(const Walk& walk, Sym x) {
 
 }  // namespace
 
-Sym reached_leaves(Forest forest, Sym x) {
-  check_lists(forest, x);
+void settle_forest(Forest& forest) {
+  check_lists(forest);
   check_depth(forest);
   make_equal(forest);
+}
+
+void check_features(const Forest& forest, std::int64_t features) {
+  for (const std::int64_t feature : forest.feature)
+    if (feature < 0 || feature >= features)
+      throw ModelError("a node looks at feature {}, the input has {}", feature, features);
+}
+
+Sym reached_leaves(Forest forest, Sym x) {
+  if (x.rank() != 2) throw ModelError("the input has rank {}, expected 2", x.rank());
+  settle_forest(forest);
+  check_features(forest, x.dim(1));
   if (tracks_by_features(forest)) x = double_features(forest, x);
   const NodeTables tables = node_tables(x.builder(), forest, places_of(forest), x.dtype());
   return walk_by_parts({forest, tables}, x);
 }
 
-Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_t leaves,
-                std::int64_t targets, Aggregate aggregate, DType dtype) {
-  GraphBuilder& b = reached.builder();
-  if (targets < 1) throw ModelError("there are {} targets, expected at least 1", targets);
+double nothing_of(Aggregate aggregate) {
+  if (aggregate == Aggregate::sum || aggregate == Aggregate::average) return 0;
+  return aggregate == Aggregate::minimum ? infinity : -infinity;
+}
+
+std::vector<double> leaf_table(const std::vector<LeafWeight>& weights, std::int64_t leaves,
+                               std::int64_t targets, Aggregate aggregate) {
   const bool is_sum = aggregate == Aggregate::sum || aggregate == Aggregate::average;
-  const double nothing = is_sum ? 0 : aggregate == Aggregate::minimum ? infinity : -infinity;
-  b.reserve_table({leaves, targets});
-  std::vector<double> table(static_cast<std::size_t>(leaves * targets), nothing);
+  std::vector<double> table(static_cast<std::size_t>(leaves * targets), nothing_of(aggregate));
   for (const LeafWeight& entry : weights) {
     if (entry.leaf < 0 || entry.leaf >= leaves) throw ModelError("leaf {} does not exist", entry.leaf);
     if (entry.target < 0 || entry.target >= targets)
@@ -360,6 +369,16 @@ Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_
             : aggregate == Aggregate::minimum ? std::min(value, entry.weight)
                                               : std::max(value, entry.weight);
   }
+  return table;
+}
+
+Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_t leaves,
+                std::int64_t targets, Aggregate aggregate, DType dtype) {
+  GraphBuilder& b = reached.builder();
+  if (targets < 1) throw ModelError("there are {} targets, expected at least 1", targets);
+  const bool is_sum = aggregate == Aggregate::sum || aggregate == Aggregate::average;
+  b.reserve_table({leaves, targets});
+  const std::vector<double> table = leaf_table(weights, leaves, targets, aggregate);
   const auto trees = static_cast<double>(reached.dim(1));
   if (targets == 1 && is_sum) {
     const Sym sum = reduce(Op::reduce_sum, gather(b.reals(dtype, {leaves}, table), reached, 0), {1});
@@ -373,7 +392,7 @@ Sym fold_leaves(Sym reached, const std::vector<LeafWeight>& weights, std::int64_
           ? swap_axes(reduce(op, gather(swap_axes(weights_of, 0, 1), reached, 1), {2}, false), 0, 1)
           : reduce(op, gather(weights_of, reached, 0), {1}, false);
   if (is_sum) return aggregate == Aggregate::average ? best / trees : best;
-  return where(apply(Op::equal, best, nothing), 0.0, best);
+  return where(apply(Op::equal, best, nothing_of(aggregate)), 0.0, best);
 }
 
 }  // namespace sylvite

@@ -22,6 +22,13 @@ struct Forest {
   [[nodiscard]] std::int64_t inner() const { return static_cast<std::int64_t>(feature.size()); }
 };
 
+/// Nodes that ask for what is not equal ask for what is, the other way round. Throws ModelError for lists that do not belong
+/// together, for nodes and leaves that do not exist, and for a node that leads back to itself; UnsupportedError for trees deeper
+/// than 1000.
+void settle_forest(Forest& forest);
+/// Throws ModelError when a node looks at a feature beyond so many.
+void check_features(const Forest& forest, std::int64_t features);
+
 /// The leaf, from 0, where each row of x [rows, features] ends in each tree: i32 [rows, trees]. Throws ModelError
 /// for lists that do not belong together, for nodes, leaves and features that do not exist, and for a node that
 /// leads back to itself; UnsupportedError for trees deeper than 1000.
@@ -34,6 +41,13 @@ struct LeafWeight {
 };
 
 enum class Aggregate { average, sum, minimum, maximum };
+
+/// What leaves add to targets, [leaves, targets]; what adds nothing is 0, or an infinity where the least or largest counts. Throws
+/// ModelError for leaves and targets that do not exist. REQUIRES that the table was reserved.
+[[nodiscard]] std::vector<double> leaf_table(const std::vector<LeafWeight>& weights, std::int64_t leaves,
+                                             std::int64_t targets, Aggregate aggregate);
+/// What a target has that no leaf adds to.
+[[nodiscard]] double nothing_of(Aggregate aggregate);
 
 /// The weights of the reached leaves, put together over the trees by target: [rows, targets]. A target that no
 /// reached leaf has is 0. Throws ModelError for leaves and targets that do not exist.

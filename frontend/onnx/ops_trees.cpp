@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "frontend/onnx/class_scores.h"
 #include "frontend/onnx/forest.h"
+#include "frontend/onnx/known_forest.h"
 #include "frontend/onnx/ops.h"
 
 namespace sylvite {
@@ -71,6 +76,46 @@ Forest read_numbered(ImportContext& c, std::int64_t leaves) {
   return forest;
 }
 
+/// What a node's attributes say, which steps on the host read once.
+struct Ensemble {
+  Forest forest;
+  std::vector<LeafWeight> weights;
+  std::int64_t targets = 1;
+  Aggregate aggregate = Aggregate::sum;
+  Tensor base = Tensor(DType::f32, {0});  ///< what targets begin with; empty: nothing
+  bool is_one_sided = false;              ///< of a classifier: leaves weigh one of two classes only
+  bool is_second = false;                 ///< namely the second
+  std::optional<KnownForest> known;       ///< where rows are known
+};
+
+bool has_known_rows(Sym x) {
+  return x.is_constant() && x.rank() == 2 && (x.dtype() == DType::f32 || x.dtype() == DType::f64);
+}
+
+/// `dtype`: of the scores.
+std::shared_ptr<const Ensemble> kept_ensemble(ImportContext& c, Sym x, DType dtype,
+                                              const std::function<Ensemble()>& read) {
+  return c.kept<Ensemble>([&] {
+    Ensemble e = read();
+    if (!has_known_rows(x)) return e;
+    c.builder().reserve_table({e.forest.leaves, std::max<std::int64_t>(e.targets, 1)});
+    e.known.emplace(e.forest, e.weights, e.targets, e.aggregate, dtype);
+    return e;
+  });
+}
+
+/// Of rows x [rows, features]: [rows, targets], without what they begin with.
+Sym scores_of(ImportContext& c, const Ensemble& e, Sym x, DType dtype) {
+  if (!e.known || !has_known_rows(x))
+    return fold_leaves(reached_leaves(e.forest, x), e.weights, e.forest.leaves, e.targets, e.aggregate,
+                       dtype);
+  constexpr std::int64_t of_a_walk = 64;
+  const auto trees = static_cast<std::int64_t>(e.forest.roots.size());
+  c.builder().charge(checked_product({x.dim(0), e.targets, 8}, "scores"),
+                     checked_product({x.dim(0), trees, of_a_walk + e.targets}, "walks"));
+  return c.builder().constant(e.known->scores(x.constant()));
+}
+
 Aggregate aggregate_named(const std::string& name) {
   if (name == "AVERAGE") return Aggregate::average;
   if (name == "SUM") return Aggregate::sum;
@@ -86,23 +131,28 @@ const char* numbered(const Names& names, std::int64_t index, const char* what) {
   return names[static_cast<std::size_t>(index)];
 }
 
-void tree_ensemble(ImportContext& c) {
+Ensemble read_ensemble(ImportContext& c) {
   constexpr const char* aggregates[] = {"AVERAGE", "SUM", "MIN", "MAX"};
-  constexpr const char* transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
-  const Sym x = c.input(0);
+  Ensemble e;
   const std::vector<std::int64_t> targets = c.integers("leaf_targetids");
   const Tensor values = c.tensor("leaf_weights");
   const auto leaves = static_cast<std::int64_t>(targets.size());
   if (values.size() != leaves) throw ModelError("the lists of leaves have different lengths");
-  std::vector<LeafWeight> weights;
-  weights.reserve(targets.size());
+  e.weights.reserve(targets.size());
   for (std::int64_t i = 0; i < leaves; ++i)
-    weights.push_back({i, targets[static_cast<std::size_t>(i)], values.as_double(i)});
-  const Sym reached = reached_leaves(read_numbered(c, leaves), x);
-  const std::string aggregate =
-      numbered(aggregates, c.integer("aggregate_function", 1), "aggregate_function");
-  const Sym sum = fold_leaves(reached, weights, leaves, c.required_integer("n_targets"),
-                              aggregate_named(aggregate), x.dtype());
+    e.weights.push_back({i, targets[static_cast<std::size_t>(i)], values.as_double(i)});
+  e.forest = read_numbered(c, leaves);
+  e.targets = c.required_integer("n_targets");
+  e.aggregate =
+      aggregate_named(numbered(aggregates, c.integer("aggregate_function", 1), "aggregate_function"));
+  return e;
+}
+
+void tree_ensemble(ImportContext& c) {
+  constexpr const char* transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+  const Sym x = c.input(0);
+  const auto e = kept_ensemble(c, x, x.dtype(), [&] { return read_ensemble(c); });
+  const Sym sum = scores_of(c, *e, x, x.dtype());
   c.output(transformed(sum, numbered(transforms, c.integer("post_transform", 0), "post_transform")));
 }
 
@@ -192,20 +242,29 @@ std::vector<LeafWeight> read_leaf_weights(ImportContext& c, const NamedForest& t
   return weights;
 }
 
+Ensemble read_regressor(ImportContext& c) {
+  Ensemble e;
+  NamedForest trees = read_named(c);
+  e.weights = read_leaf_weights(c, trees, "target");
+  e.forest = std::move(trees.forest);
+  e.targets = c.required_integer("n_targets");
+  e.aggregate = aggregate_named(c.string("aggregate_function", "SUM"));
+  e.base = reals_of(c, "base_values");
+  if (e.base.size() > 0 && e.base.size() != e.targets)
+    throw ModelError("base_values has {} elements for {} targets", e.base.size(), e.targets);
+  return e;
+}
+
+/// With what targets begin with.
+Sym whole_scores(ImportContext& c, const Ensemble& e, Sym x) {
+  const Sym sum = scores_of(c, e, x, DType::f32);
+  return e.base.size() > 0 ? sum + cast(c.builder().constant(e.base), DType::f32) : sum;
+}
+
 void tree_regressor(ImportContext& c) {
   const Sym x = feature_rows(c.input(0));
-  const NamedForest trees = read_named(c);
-  const std::vector<LeafWeight> weights = read_leaf_weights(c, trees, "target");
-  const std::int64_t targets = c.required_integer("n_targets");
-  Sym y = fold_leaves(reached_leaves(trees.forest, x), weights, trees.forest.leaves, targets,
-                      aggregate_named(c.string("aggregate_function", "SUM")), DType::f32);
-  const Tensor base = reals_of(c, "base_values");
-  if (base.size() > 0) {
-    if (base.size() != targets)
-      throw ModelError("base_values has {} elements for {} targets", base.size(), targets);
-    y = y + cast(c.builder().constant(base), DType::f32);
-  }
-  c.output(transformed(y, c.string("post_transform", "NONE")));
+  const auto e = kept_ensemble(c, x, DType::f32, [&] { return read_regressor(c); });
+  c.output(transformed(whole_scores(c, *e, x), c.string("post_transform", "NONE")));
 }
 
 bool all_positive(const std::vector<LeafWeight>& weights) {
@@ -214,36 +273,38 @@ bool all_positive(const std::vector<LeafWeight>& weights) {
 
 /// Trees that weigh one of two classes only: their sum is the second one's score. They are shares of 1 unless some
 /// are negative.
-void one_sided_classes(ImportContext& c, const ClassLabels& labels, Sym sum,
-                       std::vector<LeafWeight>& weights) {
+void one_sided_classes(ImportContext& c, const ClassLabels& labels, Sym sum, const Ensemble& e) {
   const std::string transform = c.string("post_transform", "NONE");
-  const bool is_first = weights.empty() || weights[0].target == 0;
-  TwoClasses two = two_classes(sum, all_positive(weights), is_first ? transform : "NONE");
-  if (!is_first) two.scores = transformed(concat({sum * 0.0, sum}, 1), transform);
+  TwoClasses two = two_classes(sum, all_positive(e.weights), e.is_second ? "NONE" : transform);
+  if (e.is_second) two.scores = transformed(concat({sum * 0.0, sum}, 1), transform);
   labels.output(c, reshape(cast(two.is_second, DType::i64), {sum.dim(0)}));
   c.output(1, two.scores);
 }
 
+Ensemble read_classifier(ImportContext& c, std::int64_t classes) {
+  Ensemble e;
+  NamedForest trees = read_named(c);
+  e.weights = read_leaf_weights(c, trees, "class");
+  e.forest = std::move(trees.forest);
+  e.base = reals_of(c, "base_values");
+  e.is_one_sided = classes == 2 && std::all_of(e.weights.begin(), e.weights.end(), [&](const auto& w) {
+                     return w.target == e.weights[0].target;
+                   });
+  e.is_second = e.is_one_sided && !e.weights.empty() && e.weights[0].target == 1;
+  e.targets = e.is_one_sided ? 1 : classes;
+  if (e.base.size() != 0 && (e.base.size() != e.targets || e.is_second))
+    throw UnsupportedError("base_values has {} elements for {} columns of scores", e.base.size(), e.targets);
+  if (e.is_second)
+    for (LeafWeight& weight : e.weights) weight.target = 0;
+  return e;
+}
+
 void tree_classifier(ImportContext& c) {
   const Sym x = feature_rows(c.input(0));
-  const NamedForest trees = read_named(c);
-  std::vector<LeafWeight> weights = read_leaf_weights(c, trees, "class");
   const ClassLabels labels(c, "classlabels_int64s");
-  const Tensor base = reals_of(c, "base_values");
-  const bool is_one_sided =
-      labels.count() == 2 && std::all_of(weights.begin(), weights.end(),
-                                         [&](const auto& w) { return w.target == weights[0].target; });
-  const bool weighs_second = is_one_sided && !weights.empty() && weights[0].target == 1;
-  const std::int64_t columns = is_one_sided ? 1 : labels.count();
-  if (base.size() != 0 && (base.size() != columns || weighs_second))
-    throw UnsupportedError("base_values has {} elements for {} columns of scores", base.size(), columns);
-  std::vector<LeafWeight> entries = weights;
-  if (weighs_second)
-    for (LeafWeight& entry : entries) entry.target = 0;
-  Sym sum = fold_leaves(reached_leaves(trees.forest, x), entries, trees.forest.leaves, columns,
-                        Aggregate::sum, DType::f32);
-  if (base.size() > 0) sum = sum + cast(c.builder().constant(base), DType::f32);
-  if (is_one_sided) return one_sided_classes(c, labels, sum, weights);
+  const auto e = kept_ensemble(c, x, DType::f32, [&] { return read_classifier(c, labels.count()); });
+  const Sym sum = whole_scores(c, *e, x);
+  if (e->is_one_sided) return one_sided_classes(c, labels, sum, *e);
   const Sym best =
       c.builder().add(Op::arg_max, {sum}, {{"axis", std::int64_t{1}}, {"keepdims", std::int64_t{0}}});
   labels.output(c, best);

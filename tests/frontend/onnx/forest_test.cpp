@@ -6,7 +6,9 @@
 #include <cmath>
 #include <random>
 
+#include "base/error.h"
 #include "frontend/graph/copy.h"
+#include "frontend/onnx/known_forest.h"
 #include "tests/frontend/ops/run_op.h"
 
 namespace sylvite::forest_test {
@@ -134,6 +136,48 @@ TEST(Forest, RowsReachTheirLeaves) {
 
 TEST(Forest, ManyRowsGoByParts) {
   expect_walks({less_or_equal}, 701, 200);
+}
+
+/// Rows that are known, each walking by itself, beside tables that all rows walk down together.
+void expect_alike(const std::vector<NodeMode>& modes, Aggregate aggregate, DType dtype) {
+  constexpr std::int64_t rows = 37, targets = 3;
+  Grower grower;
+  grower.modes = modes;
+  const Forest forest = grower.finish(20);
+  std::vector<LeafWeight> weights;
+  for (std::int64_t leaf = 0; leaf < forest.leaves; ++leaf)
+    for (std::int64_t target = 0; target < targets - 1; ++target)  // nothing adds to the last one
+      if (grower.draw(3) > 0) weights.push_back({leaf, target, static_cast<double>(grower.draw(9)) / 4 - 1});
+  Graph graph;
+  GraphBuilder builder(graph);
+  const Sym reached = reached_leaves(forest, builder.input("x", dtype, {rows, features}));
+  builder.output(fold_leaves(reached, weights, forest.leaves, targets, aggregate, dtype), "y");
+  const Tensor few = sample(rows);
+  Tensor x(dtype, few.dims());
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, few.as_double(i));
+  const Tensor expected = interpret(without_dead_nodes(graph), {x})[0];
+  const Tensor actual = KnownForest(forest, weights, targets, aggregate, dtype).scores(x);
+  ASSERT_EQ(actual.type(), expected.type());
+  for (std::int64_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual.as_double(i), expected.as_double(i), 1e-6) << "element " << i;
+}
+
+TEST(Forest, KnownRowsHaveTheSameScores) {
+  for (const Aggregate aggregate :
+       {Aggregate::average, Aggregate::sum, Aggregate::minimum, Aggregate::maximum})
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      SCOPED_TRACE(static_cast<int>(aggregate) * 10 + (dtype == DType::f64 ? 1 : 0));
+      expect_alike({less_or_equal}, aggregate, dtype);
+      expect_alike({less, equal, greater, greater_or_equal, member, not_equal}, aggregate, dtype);
+    }
+}
+
+TEST(Forest, KnownRowsNeedTheFeatures) {
+  Grower grower;
+  grower.modes = {less};
+  const Forest forest = grower.finish(9);
+  const KnownForest known(forest, {{0, 0, 1.0}}, 1, Aggregate::sum, DType::f32);
+  EXPECT_THROW((void)known.scores(Tensor(DType::f32, {2, 1})), ModelError);
 }
 
 }  // namespace
