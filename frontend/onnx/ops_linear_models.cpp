@@ -1,6 +1,7 @@
 // Linear models and support vector machines of ai.onnx.ml.
 
 #include <algorithm>
+#include <optional>
 
 #include "base/error.h"
 #include "frontend/graph/loop_builder.h"
@@ -24,20 +25,46 @@ Sym products(Sym x, Sym weights) {
   return matmul(x, swap_axes(weights, 0, 1));
 }
 
-/// x times the coefficients, a row per target, plus the intercepts if there are any. Coefficients beyond a row for each
-/// intercept are left out, as by ONNX Runtime, whose own example has such.
+/// Coefficients of a linear model, [features, targets], and the intercepts, [1, targets] or nothing. Steps on the host make them
+/// once.
+struct LinearModel {
+  std::int64_t features = 0;
+  Tensor coefficients;
+  std::optional<Tensor> intercepts;
+};
+
+/// The attribute has a row for each target. Coefficients beyond a row for each intercept are left out, as by ONNX Runtime, whose own
+/// example has such.
+LinearModel read_linear_model(ImportContext& c, std::int64_t features) {
+  const std::vector<double> intercepts = c.reals("intercepts");
+  std::vector<double> values = c.reals("coefficients");
+  const std::int64_t read = static_cast<std::int64_t>(intercepts.size()) * features;
+  if (read > 0 && read < static_cast<std::int64_t>(values.size()))
+    values.resize(static_cast<std::size_t>(read));
+  const auto count = static_cast<std::int64_t>(values.size());
+  if (features < 1 || count == 0 || count % features != 0)
+    throw ModelError("coefficients has {} elements, expected rows of {}", count, features);
+  const std::int64_t targets = count / features;
+  LinearModel model{features, Tensor(DType::f32, {features, targets}), std::nullopt};
+  for (std::int64_t i = 0; i < count; ++i)
+    model.coefficients.set_double(i % features * targets + i / features, values[static_cast<std::size_t>(i)]);
+  if (intercepts.empty()) return model;
+  if (static_cast<std::int64_t>(intercepts.size()) != targets)
+    throw ModelError("{} intercepts for {} rows of coefficients", intercepts.size(), targets);
+  model.intercepts.emplace(DType::f32, Dims{1, targets});
+  for (std::int64_t i = 0; i < targets; ++i)
+    model.intercepts->set_double(i, intercepts[static_cast<std::size_t>(i)]);
+  return model;
+}
+
+/// x times the coefficients, plus the intercepts if there are any: [rows, targets].
 Sym linear_scores(ImportContext& c, Sym x) {
   GraphBuilder& b = c.builder();
-  const std::vector<double> intercepts = c.reals("intercepts");
-  std::vector<double> coefficients = c.reals("coefficients");
-  const std::int64_t read = static_cast<std::int64_t>(intercepts.size()) * x.dim(1);
-  if (read > 0 && read < static_cast<std::int64_t>(coefficients.size()))
-    coefficients.resize(static_cast<std::size_t>(read));
-  const Sym scores = products(x, matrix(b, coefficients, x.dim(1), "coefficients"));
-  if (intercepts.empty()) return scores;
-  if (static_cast<std::int64_t>(intercepts.size()) != scores.dim(1))
-    throw ModelError("{} intercepts for {} rows of coefficients", intercepts.size(), scores.dim(1));
-  return scores + matrix(b, intercepts, scores.dim(1), "intercepts");
+  const std::int64_t features = x.dim(1);
+  const auto kept = c.kept<LinearModel>([&] { return read_linear_model(c, features); });
+  const LinearModel model = kept->features == features ? *kept : read_linear_model(c, features);
+  const Sym scores = matmul(x, b.constant(model.coefficients));
+  return model.intercepts ? scores + b.constant(*model.intercepts) : scores;
 }
 
 Sym feature_floats(ImportContext& c) {
