@@ -200,7 +200,15 @@ std::vector<Sym> GraphBuilder::fold(const Node& node) {
   if (is_limited_)  // an import, whose constants may be others at other sizes
     if (std::vector<TableReading> readings = fold_readings(*graph_, node); !readings.empty())
       results[0] = as_size_table(results[0], std::move(readings));
-  for (const Tensor& result : results) outputs.emplace_back(*this, graph_->add_constant(result));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    if (is_limited_) {
+      outputs.emplace_back(*this, graph_->add_constant(results[i]));
+      continue;
+    }
+    // In a host step nobody looks at nodes: the value is a constant from now on.
+    graph_->value(node.outputs[i]).constant = std::move(results[i]);
+    outputs.emplace_back(*this, node.outputs[i]);
+  }
   return outputs;
 }
 

@@ -27,6 +27,7 @@ OnnxFunctions::OnnxFunctions(const onnx::ModelProto& model) {
 }
 
 const onnx::FunctionProto* OnnxFunctions::find(const onnx::NodeProto& node) const {
+  if (functions_.empty()) return nullptr;
   const auto found = functions_.find({plain_domain(node.domain()), node.op_type(), node.overload()});
   return found == functions_.end() ? nullptr : found->second;
 }

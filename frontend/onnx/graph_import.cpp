@@ -12,6 +12,7 @@
 #include "frontend/onnx/given_inputs.h"
 #include "frontend/onnx/moved_strings.h"
 #include "frontend/onnx/node_order.h"
+#include "frontend/onnx/node_store.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/onnx/tensor.h"
 #include "frontend/onnx/weights.h"
@@ -341,10 +342,20 @@ std::vector<OnnxBinding> OnnxGraphImporter::import_subgraph(const onnx::GraphPro
   bind_initializers(graph, scope);
   for (int i = 0; i < graph.input_size(); ++i)
     scope.bind(graph.input(i).name(), inputs[static_cast<std::size_t>(i)]);
-  for (const onnx::NodeProto* node : order_nodes(graph.node())) import_node(*node, scope, frame);
+  import_nodes(graph.node(), scope, frame);
   std::vector<OnnxBinding> outputs;
   for (const onnx::ValueInfoProto& output : graph.output()) outputs.push_back(read(scope, output.name()));
   return outputs;
+}
+
+void OnnxGraphImporter::import_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes,
+                                     OnnxScope& scope, const OnnxFrame& frame) {
+  const auto order = [&] { return order_nodes(nodes); };
+  NodeStore* store = node_store();
+  if (store == nullptr)
+    for (const onnx::NodeProto* node : order()) import_node(*node, scope, frame);
+  else
+    for (const onnx::NodeProto* node : store->order(&nodes, order)) import_node(*node, scope, frame);
 }
 
 void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function,
@@ -360,7 +371,7 @@ void OnnxGraphImporter::import_function(const onnx::NodeProto& node, const onnx:
     const bool is_given = i < node.input_size() && !node.input(i).empty();
     body.bind(function.input(i), is_given ? read(scope, node.input(i)) : OnnxBinding{});
   }
-  for (const onnx::NodeProto* step : order_nodes(function.node())) import_node(*step, body, inner);
+  import_nodes(function.node(), body, inner);
   for (int i = 0; i < std::min(node.output_size(), function.output_size()); ++i)
     if (!node.output(i).empty()) bind_output(scope, node.output(i), read(body, function.output(i)));
 }

@@ -17,6 +17,10 @@
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/initializer_store.h"
 
+namespace google::protobuf {
+template <typename T>
+class RepeatedPtrField;
+}  // namespace google::protobuf
 namespace onnx {
 class AttributeProto;
 class GraphProto;
@@ -145,6 +149,9 @@ class OnnxGraphImporter {
   void bind_initializers(const onnx::GraphProto& graph, OnnxScope& scope);
   [[nodiscard]] Tensor read_initializer(const onnx::TensorProto& proto) const;
   [[nodiscard]] Tensor load_initializer(const onnx::TensorProto& proto) const;
+  /// In the order that order_nodes gives.
+  void import_nodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes, OnnxScope& scope,
+                    const OnnxFrame& frame);
   void import_function(const onnx::NodeProto& node, const onnx::FunctionProto& function, OnnxScope& scope,
                        const OnnxFrame& frame);
 

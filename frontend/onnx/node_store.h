@@ -1,12 +1,16 @@
 #pragma once
-// What steps on the host make of their nodes' attributes: made in the first run, and used in all others.
+// What steps on the host make of their nodes' attributes, and the order of the nodes of subgraphs: made in the first run, and used
+// in all others.
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace onnx {
 class NodeProto;
@@ -33,9 +37,18 @@ class NodeStore {
     kept_.emplace(&node, std::move(kept));
   }
 
+  using Order = std::vector<const onnx::NodeProto*>;
+  /// The order of the nodes of a list, which is told by its address.
+  [[nodiscard]] const Order& order(const void* nodes, const std::function<Order()>& make) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = orders_.find(nodes);
+    return found == orders_.end() ? orders_.emplace(nodes, make()).first->second : found->second;
+  }
+
  private:
   mutable std::mutex mutex_;
   std::map<const onnx::NodeProto*, Kept> kept_;
+  std::unordered_map<const void*, Order> orders_;
 };
 
 }  // namespace sylvite
