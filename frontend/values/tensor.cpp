@@ -1,39 +1,21 @@
 #include "sylvite/tensor.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
 #include "base/error.h"
+#include "frontend/values/recent_blocks.h"
 #include "frontend/values/storage.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::size_t alignment = 64;
-
-/// The system gives a large block huge pages where it has them: it is asked for each page once, when it is first used.
-void want_huge_pages(void* block, std::size_t bytes) {
-  constexpr std::size_t large = std::size_t{4} << 20;
-  constexpr std::size_t page = 4096;
-  if (bytes < large) return;
-  std::size_t space = bytes;
-  if (std::align(page, large / 2, block, space) != nullptr)
-    ::madvise(block, space / page * page, MADV_HUGEPAGE);  // a hint: failure is fine
-}
-
-/// calloc leaves large blocks untouched until they are used, so a tensor costs its pages once.
 std::shared_ptr<void> allocate_zeroed(std::size_t bytes) {
   constexpr std::size_t most = std::size_t{1} << 40;
-  void* block = bytes < most ? std::calloc(bytes + alignment, 1) : nullptr;
+  std::shared_ptr<void> block = bytes < most ? take_zeroed(bytes) : nullptr;
   if (block == nullptr) throw UnsupportedError("a tensor of {} bytes does not fit in memory", bytes);
-  want_huge_pages(block, bytes);
-  std::shared_ptr<void> owner(block, std::free);
-  std::size_t space = bytes + alignment;
-  return {std::move(owner), std::align(alignment, bytes, block, space)};
+  return block;
 }
 
 void check_index(std::int64_t i, std::int64_t size) {

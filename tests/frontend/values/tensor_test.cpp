@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "base/error.h"
 #include "frontend/values/half.h"
+#include "frontend/values/recent_blocks.h"
 
 namespace sylvite::tensor_test {
 namespace {
@@ -20,6 +22,31 @@ TEST(Tensor, StartsZeroedAndAligned) {
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data()) % 64, 0U);
   for (std::int64_t i = 0; i < tensor.size(); ++i) EXPECT_EQ(tensor.as_double(i), 0);
   EXPECT_NE(Tensor(DType::f32, {0}).data(), nullptr);
+}
+
+TEST(Tensor, TakesMemoryThatCameBackAndClearsIt) {
+  const Dims dims = {300, 400};
+  const void* before = nullptr;
+  {
+    Tensor tensor(DType::f32, dims);
+    before = tensor.data();
+    std::ranges::fill(tensor.mutable_view<float>(), 3.0F);
+  }
+  const Tensor again(DType::f32, dims), another(DType::f32, dims);
+  EXPECT_EQ(again.data(), before);
+  EXPECT_NE(another.data(), before);
+  EXPECT_EQ(std::ranges::count(again.view<float>(), 0.0F), again.size());
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(again.data()) % 64, 0U);
+}
+
+TEST(Tensor, KeepsSoMuchMemory) {
+  for (std::int64_t rows = 1; rows < 200; ++rows) (void)Tensor(DType::f32, {rows, 10000});
+  EXPECT_GT(recent_bytes(), 0U);
+  EXPECT_LE(recent_bytes(), most_recent_bytes);
+  const std::size_t held = recent_bytes();
+  (void)Tensor(DType::i8, {static_cast<std::int64_t>(largest_recent_block) + 1});
+  (void)Tensor(DType::i8, {100});
+  EXPECT_EQ(recent_bytes(), held);
 }
 
 TEST(Tensor, RefusesImpossibleSizes) {
