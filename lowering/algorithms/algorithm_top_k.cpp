@@ -275,11 +275,16 @@ void define_ranked_by_library(const TopKOrder& order) {
       place);
 }
 
-/// Do the largest of strips stand for rows? Where there are many strips, or may be.
+/// By maxima of all elements: what one row may take, choices times elements.
+constexpr std::int64_t most_steps = 4096;
+
+/// Do the largest of strips stand for rows? Where there are many strips, or may be, and where all elements would take too long.
 bool has_long_rows(const TopKOrder& order) {
   constexpr std::int64_t long_row = 1024;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
-  return order.type.shape.at(order.axis).known() > 1 && (!count.is_known() || count.known() >= long_row);
+  const std::int64_t k = order.type.shape.at(order.axis).known();
+  if (k <= 1 || !count.is_known()) return k > 1;
+  return count.known() >= long_row || (!follows_library(order) && k * count.known() > most_steps);
 }
 
 constexpr std::int64_t few_ranked = 2 * std::int64_t{lanes_of_maxima};
@@ -296,7 +301,7 @@ bool is_ranked_by_library(const TopKOrder& order) {
 /// Known few choices of rows that lie in memory one after another, of keys that a word of 64 bits has beside a place. Where a
 /// library's order of equal elements is wanted, the function takes more steps than these.
 bool is_by_maxima(const TopKOrder& order) {
-  constexpr std::int64_t most_choices = 24, most_of_strips = 10, most_by_library = 50, most_steps = 4096;
+  constexpr std::int64_t most_choices = 24, most_of_strips = 10, most_by_library = 50;
   if (DeviceMath::is_used() || order.position != 0) return false;
   const Extent& count = order.builder.type(order.in).shape.at(order.axis);
   const Extent& k = order.type.shape.at(order.axis);
