@@ -204,17 +204,40 @@ void to_f32(TorchContext& c) {
 
 // Integers
 
-/// Euclid's algorithm, in as many trips as neighbours of Fibonacci's numbers take.
+/// How many zeros there are behind the last one of an unsigned number, which is the exponent of that bit as a float. Of 0 it is
+/// so large that a shift by it leaves 0.
+Sym zeros_behind(Sym x) {
+  const bool is_long = dtype_size(x.dtype()) == 8;
+  const Sym last = apply(Op::bitwise_and, x, cast(-cast(x, is_long ? DType::i64 : DType::i32), x.dtype()));
+  const Sym real = cast(last, is_long ? DType::f64 : DType::f32);
+  const Sym bits = x.builder().add(Op::bitcast, {real}, {{"to", std::string(dtype_name(x.dtype()))}});
+  const Sym exponent =
+      apply(Op::shift_right, bits, cast(x.builder().scalar(DType::i32, is_long ? 52 : 23), x.dtype()));
+  return exponent - (is_long ? 1023.0 : 127.0);
+}
+
+/// Without its sign, as a word of 32 bits or 64.
+Sym size_of(Sym x) {
+  const bool is_long = dtype_size(x.dtype()) == 8;
+  const DType word = is_long ? DType::u64 : DType::u32;
+  if (is_unsigned_integer(x.dtype())) return cast(x, word);
+  return cast(apply(Op::abs, cast(x, is_long ? DType::i64 : DType::i32)), word);
+}
+
+/// Without divisions, which vectors of integers lack (Stein's algorithm): the difference of two odd numbers is even, and without its
+/// zeros behind takes the place of the larger. Each trip halves their product at least; of equal ones one becomes 0.
 Sym greatest_divisor(Sym a, Sym b) {
-  const std::int64_t trips = dtype_size(a.dtype()) == 8 ? 92 : 46;
-  const LoopSpec spec{trips, false, {{a, b}, {}}};
+  const Sym sizes[] = {size_of(a), size_of(b)};
+  const Sym zeros[] = {zeros_behind(sizes[0]), zeros_behind(sizes[1])};
+  LoopSpec spec{.trips = 2 * 8 * dtype_size(a.dtype()) - 1, .is_reverse = false, .given = {}};
+  for (int i = 0; i < 2; ++i) spec.given.states.push_back(apply(Op::shift_right, sizes[i], zeros[i]));
   const TripValues found = run_loop(a.builder(), spec, [](const TripValues& trip) -> TripValues {
-    const Sym x = trip.states[0], y = trip.states[1];
-    const Sym is_done = apply(Op::equal, y, 0.0);
-    const Sym rest = x.builder().add(Op::mod, {x, where(is_done, 1.0, y)}, {{"fmod", std::int64_t{1}}});
-    return {{where(is_done, x, y), where(is_done, 0.0, rest)}, {}};
+    const Sym least = apply(Op::minimum, trip.states[0], trip.states[1]);
+    const Sym between = apply(Op::maximum, trip.states[0], trip.states[1]) - least;
+    return {{least, apply(Op::shift_right, between, zeros_behind(between))}, {}};
   });
-  return apply(Op::abs, found.states[0]);
+  const Sym odd = apply(Op::maximum, found.states[0], found.states[1]);
+  return cast(apply(Op::shift_left, odd, apply(Op::minimum, zeros[0], zeros[1])), a.dtype());
 }
 
 TorchPair integer_pair(TorchContext& c) {
