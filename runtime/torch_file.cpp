@@ -51,16 +51,21 @@ std::int64_t computed_extent(const Extent& extent, const std::string& input, con
   return extent.at(values);
 }
 
-bool is_symbol(const Extent& extent) {
-  return extent.symbols().size() == 1 && extent == Extent::symbol(extent.symbols()[0]);
+/// A multiple of one symbol, and a number: what a run's size tells the symbol by.
+std::optional<DeclaredInput::Axis> told_axis(const Extent& extent) {
+  if (extent.terms().size() != 1) return {};
+  const Extent::Term& term = extent.terms()[0];
+  if (term.coefficient < 1 || term.factors.size() != 1 || term.factors[0].kind != ExtentFactor::Kind::symbol)
+    return {};
+  return DeclaredInput::Axis{0, term.factors[0].name, term.coefficient, extent.constant()};
 }
 
 DeclaredInput declared_input(const TorchTextInput& input, const ImportOptions& options) {
   DeclaredInput declared{
       .name = input.name, .dtype = served_type(input.type.dtype), .has_shape = true, .axes = {}};
   for (const Extent& extent : input.type.shape)
-    if (is_symbol(extent))
-      declared.axes.push_back({0, extent.symbols()[0]});
+    if (const std::optional<DeclaredInput::Axis> told = told_axis(extent))
+      declared.axes.push_back(*told);
     else
       declared.axes.push_back({computed_extent(extent, input.name, options)});
   return declared;
@@ -92,7 +97,8 @@ SymbolValues symbol_values(const TorchFile& file, const ImportOptions& options, 
     if (!input.is_given_to_runs) continue;
     const Dims dims = dims_at(model.inputs.at(next++), sizes);
     for (std::size_t axis = 0; axis < dims.size(); ++axis)
-      if (!input.axes[axis].symbol.empty()) values[input.axes[axis].symbol] = dims[axis];
+      if (const DeclaredInput::Axis& declared = input.axes[axis]; !declared.symbol.empty())
+        values[declared.symbol] = symbol_at(dims[axis], declared.factor, declared.addend).value();
   }
   return values;
 }

@@ -25,7 +25,7 @@ bool is_open(const OnnxDim& dim) {
   return !dim.has_dim_value() || dim.dim_value() == -1;
 }
 
-std::string symbol_at(const std::string& input, int axis, const OnnxDim& dim) {
+std::string symbol_of(const std::string& input, int axis, const OnnxDim& dim) {
   return dim.dim_param().empty() ? fmt::format("{}_d{}", input, axis) : dim.dim_param();
 }
 
@@ -58,7 +58,7 @@ std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const 
     for (int axis = 0; axis < shape.dim_size(); ++axis) {
       const OnnxDim& dim = shape.dim(axis);
       if (is_open(dim))
-        declared.axes.push_back({0, symbol_at(input.name(), axis, dim)});
+        declared.axes.push_back({0, symbol_of(input.name(), axis, dim)});
       else
         declared.axes.push_back({dim.dim_value()});
     }
@@ -109,14 +109,21 @@ class NamedSizeReader {
     const Dims* given = given_shape(input);
     const auto rank = static_cast<int>(input.axes.size());
     for (int axis = 0; axis < rank; ++axis) {
-      const std::string& name = input.axes[static_cast<std::size_t>(axis)].symbol;
+      const DeclaredInput::Axis& declared = input.axes[static_cast<std::size_t>(axis)];
+      const std::string& name = declared.symbol;
       if (name.empty()) continue;
       if (places_.try_emplace(name, MetPlace{axis, rank}).second) names_.push_back(name);
-      if (given != nullptr) fix(name, (*given)[static_cast<std::size_t>(axis)], input.name);
+      if (given != nullptr) fix(declared, (*given)[static_cast<std::size_t>(axis)], input.name);
     }
   }
 
-  void fix(const std::string& name, std::int64_t size, const std::string& input) {
+  void fix(const DeclaredInput::Axis& axis, std::int64_t given, const std::string& input) {
+    const std::string& name = axis.symbol;
+    const std::optional<std::int64_t> value = symbol_at(given, axis.factor, axis.addend);
+    if (!value)
+      throw UsageError("the shape given for '{}' has {}, which is not {} * {} + {} for any {}", input, given,
+                       axis.factor, name, axis.addend, name);
+    const std::int64_t size = *value;
     const auto [found, is_new] = fixed_.try_emplace(name, FixedSize{size, input});
     if (is_new || found->second.size == size) return;
     throw UsageError("dimension '{}' is {} in the shape given for '{}', but {} in that for '{}'", name,
@@ -189,7 +196,15 @@ class NamedSizeReader {
     if (!sized.is_sized) return;
     sized.dtype = *input.dtype;
     for (const DeclaredInput::Axis& axis : input.axes)
-      sized.axes.push_back(axis.symbol.empty() ? SizedInput::Axis{axis.extent, -1} : axes_.at(axis.symbol));
+      sized.axes.push_back(axis.symbol.empty() ? SizedInput::Axis{axis.extent, -1} : sized_axis(axis));
+  }
+
+  [[nodiscard]] SizedInput::Axis sized_axis(const DeclaredInput::Axis& declared) const {
+    SizedInput::Axis axis = axes_.at(declared.symbol);
+    if (axis.symbol < 0) return {declared.factor * axis.extent + declared.addend, -1};
+    axis.factor = declared.factor;
+    axis.addend = declared.addend;
+    return axis;
   }
 
   /// At the largest sizes that were asked for, does every input have few enough elements?
@@ -203,7 +218,9 @@ class NamedSizeReader {
       const SizeSymbol& symbol = result_.symbols[static_cast<std::size_t>(axis.symbol)];
       const auto given = options_.dims.find(symbol.name);
       const bool has_limit = given != options_.dims.end() && given->second.high != SizeRange::open;
-      count *= static_cast<double>(has_limit ? symbol.range.high : symbol.range.low);
+      const std::int64_t size = has_limit ? symbol.range.high : symbol.range.low;
+      count *=
+          static_cast<double>(axis.factor) * static_cast<double>(size) + static_cast<double>(axis.addend);
     }
     if (count <= static_cast<double>(most_elements) || options_.dims.empty()) return;
     throw UsageError("input '{}' has {:.3g} elements at the largest sizes given; at most {} fit", input.name,
@@ -237,13 +254,18 @@ std::string ranges_of(const ModelSizes& model, const Wanted& is_wanted) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+std::string axis_name(const ModelSizes& model, const SizedInput::Axis& axis) {
+  const Extent symbol = Extent::symbol(model.symbols[static_cast<std::size_t>(axis.symbol)].name);
+  return (symbol * axis.factor + axis.addend).to_string();
+}
+
 std::string sized_type(const ModelSizes& model, const SizedInput& input) {
   std::vector<std::string> axes;
   axes.reserve(input.axes.size());
   for (const SizedInput::Axis& axis : input.axes)
     axes.push_back(axis.follows      ? "?"
                    : axis.symbol < 0 ? std::to_string(axis.extent)
-                                     : model.symbols[static_cast<std::size_t>(axis.symbol)].name);
+                                     : axis_name(model, axis));
   return fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(axes, ","));
 }
 
@@ -366,10 +388,18 @@ Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes) {
   return result;
 }
 
+std::optional<std::int64_t> symbol_at(std::int64_t size, std::int64_t factor, std::int64_t addend) {
+  const std::int64_t rest = size - addend;
+  if (rest < 0 || rest % factor != 0) return {};
+  return rest / factor;
+}
+
 Dims dims_at(const SizedInput& input, const Sizes& sizes) {
   Dims dims;
   for (const SizedInput::Axis& axis : input.axes)
-    dims.push_back(axis.symbol < 0 ? axis.extent : sizes.at(static_cast<std::size_t>(axis.symbol)));
+    dims.push_back(axis.symbol < 0
+                       ? axis.extent
+                       : axis.factor * sizes.at(static_cast<std::size_t>(axis.symbol)) + axis.addend);
   return dims;
 }
 
@@ -398,12 +428,17 @@ void SizeReader::read_input(std::size_t input, const GivenType& given, Sizes& si
   const SizedInput& declared = model_.inputs[input];
   if (given.dtype != declared.dtype || given.dims.size() != declared.axes.size()) refuse_type(input, given);
   for (std::size_t axis = 0; axis < given.dims.size(); ++axis) {
-    const auto [extent, symbol, follows] = declared.axes[axis];
-    const std::int64_t size = given.dims[axis];
+    const auto [extent, symbol, follows, factor, addend] = declared.axes[axis];
+    std::int64_t size = given.dims[axis];
     if (follows) continue;
     if (symbol < 0) {
       if (size != extent) refuse_type(input, given);
       continue;
+    }
+    if (factor != 1 || addend != 0) {
+      const std::optional<std::int64_t> value = symbol_at(size, factor, addend);
+      if (!value) refuse_type(input, given);
+      size = *value;
     }
     std::int64_t& known = sizes[static_cast<std::size_t>(symbol)];
     if (known == size) continue;
@@ -434,8 +469,9 @@ void SizeReader::refuse_unequal(std::size_t input, std::size_t axis, const Given
   const auto has_symbol = [&](const SizedInput& each) {
     return std::ranges::find(each.axes, symbol, &SizedInput::Axis::symbol) != each.axes.end();
   };
+  const std::int64_t expected = declared.axes[axis].factor * other + declared.axes[axis].addend;
   throw InputError("input {} '{}': dimension {} ({}) is {}, but it is {} in '{}'", input, declared.name, axis,
-                   model_.symbols[static_cast<std::size_t>(symbol)].name, given.dims[axis], other,
+                   axis_name(model_, declared.axes[axis]), given.dims[axis], expected,
                    std::ranges::find_if(model_.inputs, has_symbol)->name);
 }
 

@@ -39,6 +39,8 @@ struct SizedInput {
     int symbol = -1;  ///< index into ModelSizes::symbols, or -1: `extent` counts
     bool follows =
         false;  ///< neither counts: the size follows from how long states are (find_growing_states)
+    std::int64_t factor = 1;  ///< the size is factor * symbol + addend; positive
+    std::int64_t addend = 0;
   };
   std::string name;
   DType dtype = DType::f32;
@@ -58,6 +60,8 @@ struct DeclaredInput {
   struct Axis {
     std::int64_t extent = 0;
     std::string symbol = {};  ///< "" where `extent` is the size
+    std::int64_t factor = 1;  ///< the size is factor * symbol + addend; positive
+    std::int64_t addend = 0;
   };
   std::string name;
   std::optional<DType> dtype;    ///< nothing: no tensor of numbers that are served
@@ -84,6 +88,10 @@ void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs);
 /// Sizes beside these, each of like size (between the same powers of two) where its range allows; equal ones differ there, and so
 /// do products and sums where they can.
 [[nodiscard]] Sizes sizes_beside(const ModelSizes& model, const Sizes& sizes);
+
+/// The symbol's value where the axis has that size; nothing where no value gives it.
+[[nodiscard]] std::optional<std::int64_t> symbol_at(std::int64_t size, std::int64_t factor,
+                                                    std::int64_t addend);
 
 /// The dims of an input at these sizes.
 [[nodiscard]] Dims dims_at(const SizedInput& input, const Sizes& sizes);

@@ -54,6 +54,20 @@ class Exported(WithTorch):
             x = torch.randn(batch, 4, length)
             torch.testing.assert_close(model(x), module(x).detach(), rtol=1e-4, atol=1e-4)
 
+    def test_sizes_may_be_multiples_of_others(self):
+        class Paired(nn.Module):
+            def forward(self, pairs, x):
+                return pairs.unflatten(0, (-1, 2)).mean(1) + x
+
+        batch = torch.export.Dim("batch", min=2, max=64)
+        example = torch.randn(6, 4), torch.randn(3, 4)
+        model = sylvite.from_torch(torch.export.export(Paired(), example, dynamic_shapes=({0: 2 * batch}, {0: batch})))
+        for count in (3, 5, 2):
+            pairs, x = torch.randn(2 * count, 4), torch.randn(count, 4)
+            torch.testing.assert_close(model(pairs, x), Paired()(pairs, x))
+        with self.assertRaisesRegex(sylvite.InputError, "is 2"):
+            model(torch.randn(4, 4), torch.randn(3, 4))
+
     def test_ranges_may_begin_at_none(self):
         class Cached(nn.Module):
             def forward(self, x, past):

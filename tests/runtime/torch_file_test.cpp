@@ -104,12 +104,34 @@ TEST(TorchFile, WantsNumbersForWhatNoInputTells) {
   EXPECT_THROW((void)torch_file_sizes(untold, options), UsageError);
   options.dims = {{"s1", 2}};
   EXPECT_EQ(torch_file_sizes(untold, options).symbols.size(), 1U);
-  const TorchFile twice{
-      "torch f(%s0: int, %x: f32[2*s0]) {\n  %y: f32[2*s0] = aten.relu.default(%x)\n  return %y\n}\n", {}};
+  const TorchFile squared{
+      "torch f(%s0: int, %x: f32[s0*s0]) {\n  %y: f32[s0*s0] = aten.relu.default(%x)\n  return %y\n}\n", {}};
   options.dims = {};
-  EXPECT_THROW((void)torch_file_sizes(twice, options), UsageError);
+  EXPECT_THROW((void)torch_file_sizes(squared, options), UsageError);
   options.dims = {{"s0", 3}};
-  EXPECT_EQ(torch_file_sizes(twice, options).inputs.at(0).axes.at(0).extent, 6);
+  EXPECT_EQ(torch_file_sizes(squared, options).inputs.at(0).axes.at(0).extent, 9);
+}
+
+TEST(TorchFile, TellsSizesByMultiplesOfThem) {
+  const TorchFile file{
+      "torch f(%s0: int, %x: f32[2*s0+1], %y: f32[s0]) {\n  %z: f32[2*s0+1] = aten.relu.default(%x)\n"
+      "  %w: f32[s0] = aten.relu.default(%y)\n  return %z, %w\n}\n",
+      {}};
+  const ModelSizes sizes = torch_file_sizes(file, {});
+  ASSERT_EQ(sizes.symbols.size(), 1U);
+  EXPECT_EQ(dims_at(sizes.inputs.at(0), {4}), (Dims{9}));
+  const SizeReader reader(sizes);
+  const auto read = [&](std::int64_t first, std::int64_t second) {
+    const Dims dims[] = {{first}, {second}};
+    Sizes found;
+    reader.read(2, [&](std::size_t i) { return GivenType{DType::f32, dims[i]}; }, found);
+    return found;
+  };
+  EXPECT_EQ(read(15, 7), Sizes{7});
+  EXPECT_THROW((void)read(14, 7), InputError);
+  EXPECT_THROW((void)read(15, 6), InputError);
+  const ImportedModel model = import_torch_file(file, {}, sizes, {5});
+  EXPECT_EQ(model.graph.type(model.graph.inputs.at(0)).to_string(), "f32[11]");
 }
 
 /// A safetensors file with w = 1, 2, ..., 6.
