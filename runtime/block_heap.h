@@ -25,7 +25,9 @@ namespace sylvite {
 template <typename Memory>
 class BlockHeap {
  public:
-  BlockHeap() : state_(std::make_shared<State>()) {}
+  /// So many blocks that came back last keep their sizes, for runs that want these again.
+  static constexpr std::size_t few_recent = 8;
+  explicit BlockHeap(std::size_t most_recent = few_recent) : state_(std::make_shared<State>(most_recent)) {}
 
   /// 64-byte aligned, contents unspecified. What Memory throws when there is none.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes) {
@@ -49,7 +51,6 @@ class BlockHeap {
  private:
   static constexpr std::size_t alignment = 64;
   static constexpr std::size_t page = 4096;
-  static constexpr std::size_t most_recent = 8;
   static constexpr std::size_t most_growth = std::size_t{1} << 30;
 
   struct Piece;
@@ -70,7 +71,8 @@ class BlockHeap {
   };
 
   struct State {
-    State() { recent.reserve(most_recent); }
+    explicit State(std::size_t count) : most_recent(count) { recent.reserve(most_recent); }
+    const std::size_t most_recent;
     mutable std::mutex mutex;
     std::vector<std::unique_ptr<Piece>> pieces;
     std::vector<Range> recent;              ///< free, not yet joined: the next run often wants the same sizes
@@ -81,10 +83,12 @@ class BlockHeap {
     Range take(std::size_t size) {
       const NoFork no_fork;
       const std::lock_guard lock(mutex);
-      const auto same = std::ranges::find(recent, size, &Range::size);
-      if (same != recent.end()) {
+      const auto same = std::find_if(recent.rbegin(), recent.rend(),
+                                     [size](const Range& range) { return range.size == size; });
+      if (same != recent.rend()) {
         const Range range = *same;
-        recent.erase(same);
+        *same = recent.back();
+        recent.pop_back();
         return range;
       }
       join_recent();

@@ -47,13 +47,15 @@ class HostRoom {
  private:
   /// Larger blocks are the process's.
   static constexpr std::size_t most_own_bytes = std::size_t{64} << 10;
+  /// Results of one run come back one by one, as many as the program has.
+  static constexpr std::size_t most_own_recent = 64;
   [[nodiscard]] BlockHeap<Arena>& heap_of(std::size_t bytes) {
     return bytes > most_own_bytes ? *shared_ : own_;
   }
   void begin();
   void end();
 
-  BlockHeap<Arena> own_;
+  BlockHeap<Arena> own_{most_own_recent};
   std::shared_ptr<BlockHeap<Arena>> shared_;
   std::size_t arena_bytes_;
   std::shared_ptr<void> arena_;
