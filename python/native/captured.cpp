@@ -11,6 +11,7 @@
 #include "frontend/values/strided.h"
 #include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
+#include "runtime/shared_kernels.h"
 #include "runtime/symbolic_plans.h"
 #include "schedules/space.h"
 
@@ -278,6 +279,11 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
   capture.imported = load_at(rest);
   if (is_open) take_open_kernels(open->model, capture.imported, load_at);
   capture.chosen = choose_candidates(capture.imported);
+  // Where sizes are open, kernels serve other sizes; where they are measured, each its own; and few are compiled soon.
+  constexpr std::size_t many = 48;
+  const bool may_share = !setup->config.tune_enabled && setup->config.open_kernels == AutoOff::automatic;
+  if (!is_open && may_share && capture.imported.plan->kernels.size() >= many)
+    share_small_kernels(capture.imported, capture.chosen);
   return capture;
 }
 
