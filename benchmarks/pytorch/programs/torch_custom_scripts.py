@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.func import functional_call, jacrev, jvp, vjp, vmap
-from torch_habit_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import descend, perceptron, trained
+from torch_training_scripts import descend, perceptron, script, trained
 
 
 @script("tangent-kernel")

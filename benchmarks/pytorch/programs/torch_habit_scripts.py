@@ -11,8 +11,7 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch_further_scripts import SCRIPTS, script  # noqa: F401
-from torch_training_scripts import descend, perceptron, state, trained
+from torch_training_scripts import descend, perceptron, script, state, trained
 
 
 class Found(NamedTuple):
