@@ -8,6 +8,13 @@ typedef unsigned long long u64;
 
 #define DEVICE __device__ __forceinline__
 
+/// Which of its own batches an operand gives to `batch`: EACH neighbours read one, and after PERIOD they begin again (0: never).
+template <int EACH, int PERIOD>
+DEVICE int number_of(int batch) {
+  const int number = batch / EACH;
+  return PERIOD > 0 ? number % (PERIOD > 0 ? PERIOD : 1) : number;
+}
+
 DEVICE u32 shared_address(const void* pointer) {
   return (u32)__cvta_generic_to_shared(pointer);
 }

@@ -17,7 +17,11 @@ struct MatmulOperand {
   std::int64_t offset = 0;       ///< elements to the first one
   std::int64_t pitch = 0;        ///< elements from one row of its slow dim to the next
   std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
+  std::int64_t each = 1;         ///< neighbouring batches of the product that read one of its own
+  std::int64_t period = 0;       ///< where these begin again: how many it has; 0: never
   bool is_weight = false;        ///< no kernel before this one writes it
+  /// How many it has of its own where the product has `all`.
+  [[nodiscard]] std::int64_t batches(std::int64_t all) const { return period != 0 ? period : all / each; }
   bool operator==(const MatmulOperand&) const = default;
 };
 

@@ -69,6 +69,10 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   const bool by_role = problem.part != 0 || (problem.windows && problem.windows->spans_frames());
   define("X_BATCHED", by_role || sides.x->batch_pitch != 0);
   define("Y_BATCHED", by_role || sides.y->batch_pitch != 0);
+  define("X_EACH", sides.x->each);
+  define("Y_EACH", sides.y->each);
+  define("X_PERIOD", sides.x->period);
+  define("Y_PERIOD", sides.y->period);
   define("X_ROLE", role_of(problem, *sides.x));
   define("Y_ROLE", role_of(problem, *sides.y));
   define("X_IS_WEIGHT", sides.x->is_weight);

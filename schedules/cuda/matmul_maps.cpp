@@ -46,7 +46,7 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand&
   map.dtype = problem.element;
   map.dims[0] = operand.depth_fast ? problem.k : rows;
   map.dims[1] = operand.depth_fast ? rows : problem.k;
-  map.dims[2] = operand.batch_pitch == 0 ? 1 : problem.batch;
+  map.dims[2] = operand.batch_pitch == 0 ? 1 : operand.batches(problem.batch);
   map.pitches[0] = operand.pitch * bytes;
   map.pitches[1] = operand.batch_pitch == 0 ? map.pitches[0] * map.dims[1] : operand.batch_pitch * bytes;
   map.box[0] = operand.depth_fast ? depth : 64;

@@ -23,16 +23,39 @@ std::int64_t count(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-/// The stride over the batches of an operand as one, or nothing when they are not one step; 0 for one batch.
-std::optional<std::int64_t> stride_of_batches(const StridedView& view) {
-  std::int64_t stride = 0, extent = 1;
-  for (std::size_t i = view.dims.size() - 2; i-- > 0;) {
-    if (view.dims[i] == 1) continue;
-    if (extent == 1) stride = view.strides[i];
-    if (view.strides[i] != stride * extent) return std::nullopt;
-    extent *= view.dims[i];
+/// The strides of a view along the leading dims of the product, 0 where it is broadcast.
+Dims strides_along(const StridedView& view, const Dims& batches) {
+  Dims strides(batches.size(), 0);
+  const std::size_t leading = view.dims.size() - 2;
+  for (std::size_t i = 0; i < leading; ++i)
+    if (view.dims[i] != 1) strides[batches.size() - leading + i] = view.strides[i];
+  return strides;
+}
+
+/// How an operand lies along the batches: a stride from one of its own to the next; neighbouring batches that read the same one,
+/// and how many there are where they begin again.
+struct BatchStep {
+  std::int64_t stride = 0, each = 1, period = 0;
+};
+
+/// Nothing when the batches are not one step, but for those inside and outside for which the operand is the same.
+std::optional<BatchStep> step_of_batches(const Dims& dims, const Dims& strides) {
+  BatchStep step;
+  std::int64_t count = 1;
+  for (std::size_t i = dims.size(); i-- > 0;) {
+    if (dims[i] == 1) continue;
+    if (strides[i] == 0 && step.stride == 0) {
+      step.each *= dims[i];
+    } else if (strides[i] == 0) {
+      if (step.period == 0) step.period = count;
+    } else {
+      if (step.period != 0 || (step.stride != 0 && strides[i] != step.stride * count)) return std::nullopt;
+      if (step.stride == 0) step.stride = strides[i];
+      count *= dims[i];
+    }
   }
-  return stride;
+  if (step.stride == 0) step.each = 1;
+  return step;
 }
 
 /// A weight that is packed into rows of the depth.
@@ -69,48 +92,39 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   }
   const std::optional<StridedView> view = strided_view(body, id);
   if (!view) return fmt::format("operand '{}' is computed, or lies otherwise than in rows", name);
-  if (count(leading(view->dims)) != 1 && leading(view->dims) != batches)
-    return fmt::format("operand '{}' is broadcast over some batches", name);
-  const std::optional<std::int64_t> batch = stride_of_batches(*view);
+  const std::optional<BatchStep> batch = step_of_batches(batches, strides_along(*view, batches));
   if (!batch) return fmt::format("batches of operand '{}' lie apart", name);
+  if (kernel.open != nullptr && (batch->each != 1 || batch->period != 0))
+    return fmt::format("operand '{}' is broadcast over some batches, whose number is open", name);
   if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
     return fmt::format("operand '{}' {}", name, refusal);
   operand.input = view->input;
   operand.is_weight = kernel.input_is_weight.at(static_cast<std::size_t>(operand.input));
   operand.offset = view->offset;
-  operand.batch_pitch = *batch;
+  operand.batch_pitch = batch->stride;
+  operand.each = batch->each;
+  operand.period = batch->period;
   return "";
 }
 
-/// Strides over [batch, m, n] from those over the result's dims; false when the batches are not one step, but for those inside and
-/// outside for which the operand is the same.
+/// Strides over [batch, m, n] from those over the result's dims; false when the batches are not one step.
 bool join_batches(const Dims& dims, PointwiseOperand& operand) {
-  const Dims& strides = operand.strides;
+  const Dims strides = operand.strides;
   const std::size_t rank = dims.size();
-  std::int64_t batch = 0, each = 1, count = 1, period = 0;
-  for (std::size_t i = rank - 2; i-- > 0;) {
-    if (dims[i] == 1) continue;
-    if (strides[i] == 0 && batch == 0) {
-      each *= dims[i];
-    } else if (strides[i] == 0) {
-      period = count;
-    } else {
-      if (period != 0 || (batch != 0 && strides[i] != batch * count)) return false;
-      if (batch == 0) batch = strides[i];
-      count *= dims[i];
-    }
-  }
-  operand.each = batch == 0 ? 1 : each;
-  operand.period = period;
-  operand.strides = {batch, strides[rank - 2], strides[rank - 1]};
+  const std::optional<BatchStep> batch = step_of_batches(leading(dims), leading(strides));
+  if (!batch) return false;
+  operand.each = batch->each;
+  operand.period = batch->period;
+  operand.strides = {batch->stride, strides[rank - 2], strides[rank - 1]};
   return true;
 }
 
 /// Batches that read one right operand are more rows.
 void join_rows(CudaMatmulProblem& problem) {
   const std::int64_t m = problem.m;
-  const bool joined =
-      problem.b.batch_pitch == 0 && problem.a.depth_fast && problem.a.batch_pitch == m * problem.a.pitch;
+  const bool joined = problem.b.batch_pitch == 0 && problem.a.depth_fast &&
+                      problem.a.batch_pitch == m * problem.a.pitch && problem.a.each == 1 &&
+                      problem.a.period == 0;
   const auto& operands = problem.epilogue.operands;
   if (problem.batch == 1 || !joined ||
       std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
@@ -158,6 +172,8 @@ std::optional<SimpleEpilogue> simple_epilogue(const Kernel& kernel, const CudaMa
   SimpleEpilogue simple;
   ValueId at = body.outputs[0];
   const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
+  const auto is_repeated = [](const MatmulOperand& o) { return o.each != 1 || o.period != 0; };
+  if (is_repeated(problem.a) || is_repeated(problem.b)) return std::nullopt;
   if (at != anchor) {
     const Node& last = body.node(body.value(at).producer);
     const bool is_gelu = last.op == Op::gelu && last.attributes.string("approximate") == "tanh";

@@ -166,12 +166,12 @@ DEVICE void produce(const Shared& s, const Extents& extents, const TensorMap* ma
   Load load = load_of(extents, blockIdx.x / CLUSTER, rank_x, rank_y);
   const auto load_x = [&](int stage, int k) {
     load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(extents, s.x + stage * X_BYTES, map_x, load.x, k,
-                                                          X_BATCHED * load.batch, s.full + 8 * stage, rank_y,
+                                                          X_BATCHED * number_of<X_EACH, X_PERIOD>(load.batch), s.full + 8 * stage, rank_y,
                                                           blocks_with_x(rank_x));
   };
   const auto load_y = [&](int stage, int k) {
     load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_STAGE, map_y, load.y, k,
-                                                          Y_BATCHED * load.batch, s.full + 8 * stage, rank_x,
+                                                          Y_BATCHED * number_of<Y_EACH, Y_PERIOD>(load.batch), s.full + 8 * stage, rank_x,
                                                           blocks_with_y(rank_y));
   };
   int ahead = 0;

@@ -30,7 +30,7 @@ auto fields(LaunchShape& s) {
   return std::tie(s.grid, s.block, s.cluster, s.shared_bytes, s.programmatic);
 }
 auto fields(MatmulOperand& s) {
-  return std::tie(s.input, s.depth_fast, s.offset, s.pitch, s.batch_pitch, s.is_weight);
+  return std::tie(s.input, s.depth_fast, s.offset, s.pitch, s.batch_pitch, s.each, s.period, s.is_weight);
 }
 auto fields(SimpleEpilogue& s) {
   return std::tie(s.bias, s.bias_type, s.activation);

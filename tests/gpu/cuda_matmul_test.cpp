@@ -112,6 +112,12 @@ TEST_F(GpuCudaMatmul, OperandsOfSomeBatchesAgreeWithTheInterpreter) {
       "  %v2: bf16[3,4,131,72] = add(%v1, %d)\n  %v3: bf16[3,4,131,72] = add(%v2, %e)\n"
       "  %v4: bf16[3,4,131,72] = add(%v3, %f)\n  return %v4\n}\n");
   check(kernel, {tile(128, 128, true), tile(64, 64, true), swapped(tile(64, 96, true))}, 2e-2);
+  for (const auto& [a, b] :
+       {std::pair{"3,4,131,64", "4,64,72"}, {"3,1,131,64", "3,4,64,72"}, {"3,1,131,64", "4,64,72"}})
+    check(kernel_of(fmt::format("graph g(%a: bf16[{}], %b: bf16[{}]) {{\n"
+                                "  %v0: bf16[3,4,131,72] = matmul(%a, %b)\n  return %v0\n}}\n",
+                                a, b)),
+          {tile(128, 128, true), swapped(tile(64, 96, true))}, 2e-2);
 }
 
 TEST_F(GpuCudaMatmul, PartsOfRowsAreReadWhereTheyLie) {

@@ -50,6 +50,25 @@ TEST(CudaMatmul, ReadsWhereOperandsLie) {
   EXPECT_EQ(problem.batch, 3);
 }
 
+/// Operands of some of the batches: the same for neighbours, or again for each image.
+TEST(CudaMatmul, ReadsOperandsOfSomeBatches) {
+  const Kernel kernel = kernel_of(
+      "graph g(%a: bf16[3,1,128,64], %b: bf16[4,64,72]) {\n"
+      "  %v0: bf16[3,4,128,72] = matmul(%a, %b)\n  return %v0\n}\n");
+  const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
+  ASSERT_EQ(reading.refusal, "");
+  const CudaMatmulProblem& problem = reading.problem;
+  EXPECT_EQ(problem.batch, 12);
+  EXPECT_EQ(problem.a.batch_pitch, 128 * 64);
+  EXPECT_EQ(problem.a.each, 4);
+  EXPECT_EQ(problem.a.batches(problem.batch), 3);
+  EXPECT_EQ(problem.b.batch_pitch, 64 * 72);
+  EXPECT_EQ(problem.b.each, 1);
+  EXPECT_EQ(problem.b.period, 4);
+  EXPECT_EQ(problem.b.batches(problem.batch), 4);
+  EXPECT_FALSE(problem.simple_epilogue);  // libraries step through batches
+}
+
 /// A language model's head: its columns are as many as there are words.
 TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
   MatmulSpec spec = layer("none");
