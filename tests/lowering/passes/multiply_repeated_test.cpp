@@ -59,4 +59,46 @@ TEST(MultiplyRepeated, OthersStay) {
 }
 
 }  // namespace
+/// A convolution of one tap of parts side by side, each broadcast to [2, its channels, 8, 9].
+Graph conv_of(const std::vector<Dims>& parts, const Dims& pixels, std::int64_t taps) {
+  Graph graph;
+  std::vector<ValueId> values;
+  std::int64_t channels = 0;
+  for (const Dims& part : parts) {
+    const ValueId value = graph.add_input("x" + std::to_string(values.size()), f32(part));
+    Dims whole = {2, part[part.size() - 1 - pixels.size()]};
+    whole.insert(whole.end(), pixels.begin(), pixels.end());
+    values.push_back(part == whole ? value : graph.add(Op::broadcast_to, {value}, {{"shape", whole}}));
+    channels += whole[1];
+  }
+  Dims filter(pixels.size(), taps);
+  filter.insert(filter.begin(), {5, channels});
+  Tensor weight(DType::f32, filter), bias(DType::f32, {5});
+  for (std::int64_t i = 0; i < weight.size(); ++i) weight.set_double(i, static_cast<double>(i * 7 % 11) - 5);
+  for (std::int64_t i = 0; i < bias.size(); ++i) bias.set_double(i, static_cast<double>(i) - 2);
+  const Dims ones(pixels.size(), 1), pads(2 * pixels.size(), taps / 2);
+  const ValueId concat = graph.add(Op::concat, values, {{"axis", std::int64_t{1}}});
+  graph.outputs = {
+      graph.add(Op::conv, {concat, graph.add_constant(weight), graph.add_constant(bias)},
+                {{"strides", ones}, {"dilations", ones}, {"pads", pads}, {"groups", std::int64_t{1}}})};
+  return graph;
+}
+
+TEST(MultiplyRepeated, ChannelsThatAllPixelsHaveAreConvolvedOnce) {
+  const std::pair<std::vector<Dims>, Dims> cases[] = {{{{2, 3, 8, 9}, {2, 4, 1, 1}}, {8, 9}},
+                                                      {{{2, 4, 1}, {2, 3, 70}, {2, 2, 1}}, {70}},
+                                                      {{{4, 1, 1}, {2, 3, 8, 9}, {2, 1, 8, 9}}, {8, 9}}};
+  for (const auto& [parts, pixels] : cases) {
+    const Graph graph = conv_of(parts, pixels, 1), made = multiply_repeated(graph);
+    EXPECT_EQ(std::ranges::count_if(made.nodes(), [](const Node& node) { return node.op == Op::conv; }), 2);
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(made, inputs).at(0);
+    ASSERT_EQ(wanted.dims(), got.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(wanted.as_double(i), got.as_double(i), 1e-4);
+  }
+  // Windows that leave the image meet zeros there.
+  const Graph wide = conv_of({{2, 3, 8, 9}, {2, 4, 1, 1}}, {8, 9}, 3);
+  EXPECT_TRUE(same_structure(multiply_repeated(wide), wide));
+}
+
 }  // namespace sylvite::multiply_repeated_test
