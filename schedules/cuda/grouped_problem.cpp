@@ -104,16 +104,19 @@ std::vector<const CudaOperand*> all_operands(const CudaGroupedProblem& problem) 
   return all;
 }
 
-/// Of one group, with channels that are half of what a step of the matmul template takes, and more than it joins. That
-/// template gains on more results: of 32 channels of 16 bits, 64 took 0.7 of this one's time, and 32 took 1.7.
+/// Of one group, with channels that are half of what a step of the matmul template takes, and more than it joins; or of few
+/// results, for which that template reads every pixel again for each tap. It gains on more results: of 32 channels of 16 bits,
+/// 64 took 0.7 of this one's time, and 32 took 1.7.
 bool is_narrow(const CudaGroupedProblem& problem) {
   const auto bytes = static_cast<std::int64_t>(dtype_size(problem.element));
   constexpr std::int64_t least = 8;
   const std::int64_t piece = 16 / bytes, most = 64 / bytes, most_outputs = 4 * most;
   const std::int64_t channels = problem.windows.channels;
-  return channels >= least && channels <= most && channels % piece == 0 && problem.outputs <= most_outputs &&
-         (channels < most || problem.outputs <= most) && problem.outputs % piece == 0 &&
-         problem.windows.taps() > 1;
+  const bool has_few_results =
+      problem.outputs <= most && channels <= (problem.element == DType::f32 ? most : 4 * most);
+  const bool has_few_channels = channels < most && problem.outputs <= most_outputs;
+  return channels >= least && channels % piece == 0 && (has_few_channels || has_few_results) &&
+         problem.outputs % piece == 0 && problem.windows.taps() > 1;
 }
 
 /// Wide groups, or windows of many taps, whose filters this template would read again and again; not over frames, where the matmul

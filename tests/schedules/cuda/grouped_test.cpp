@@ -76,6 +76,16 @@ TEST(CudaGrouped, TakesFewChannels) {
   EXPECT_THAT(read_cuda_grouped(conv_kernel(groups(4, 1))).refusal, HasSubstr("one group"));
 }
 
+/// Of more channels few results, for which the matmul template would read each pixel for every tap.
+TEST(CudaGrouped, TakesFewResults) {
+  ConvSpec spec = groups(96, 1);
+  EXPECT_THAT(read_cuda_grouped(conv_kernel(spec)).refusal, HasSubstr("one group"));
+  spec.filters = 32;
+  const Reading<CudaGroupedProblem> reading = read_cuda_grouped(conv_kernel(spec));
+  ASSERT_EQ(reading.refusal, "");
+  EXPECT_FALSE(cuda_grouped_choices(reading.problem, false, h200()).empty());
+}
+
 ConvSpec floats(std::int64_t channels, std::int64_t count) {
   ConvSpec spec = groups(channels, count);
   spec.element = DType::f32;
