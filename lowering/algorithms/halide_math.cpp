@@ -466,6 +466,24 @@ Expr math_silu(const Expr& x) {
   return strict_mul(x, divides_sigmoid(x) ? divided_sigmoid(x) : number_sigmoid(x));  // NaN comes through x
 }
 
+// Inverses by the special function unit, as powers are: a division is some ten instructions.
+Expr device_sigmoid(const Expr& x) {
+  const Expr power = intrinsic("llvm.nvvm.ex2.approx.ftz.f", {strict_mul(x, Expr(-1.44269502F))});
+  return intrinsic("llvm.nvvm.rcp.approx.ftz.f", {strict_add(power, Expr(1.0F))});
+}
+
+Expr device_tanh(const Expr& x) {
+  constexpr float near =
+      0.02F;  // where the difference below loses digits, and the series' third term is none
+  const Expr size = magnitude(x);
+  const Expr power = intrinsic("llvm.nvvm.ex2.approx.ftz.f", {strict_mul(size, Expr(-2.88539004F))});
+  const Expr inverse = intrinsic("llvm.nvvm.rcp.approx.ftz.f", {strict_add(power, Expr(1.0F))});
+  const Expr large = strict_mul(strict_sub(Expr(1.0F), power), inverse);
+  const Expr small =
+      strict_mul(size, strict_sub(Expr(1.0F), strict_mul(strict_mul(size, size), Expr(1.0F / 3))));
+  return with_sign_of(select(strict_less(size, Expr(near)), small, large), x);
+}
+
 Expr math_softplus(const Expr& x) {
   // max(x, 0) + log1p(exp(-|x|))
   const Expr zero = constant_like(x, 0);

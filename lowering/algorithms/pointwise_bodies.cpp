@@ -54,13 +54,13 @@ Expr relu(const Expr& x) {
   return select(strict_less(x, constant_like(x, 0)), constant_like(x, 0), x);
 }
 
-Expr gelu(const Expr& x, bool by_tanh) {
+Expr gelu(const Expr& x, bool by_tanh, Expr (*tanh)(const Expr&)) {
   const Expr half = strict_mul(x, constant_like(x, 0.5));
   if (by_tanh) {
     const Expr cube = strict_mul(strict_mul(x, x), x);
     const Expr inner = strict_mul(strict_add(x, strict_mul(cube, constant_like(x, 0.044715))),
                                   constant_like(x, std::sqrt(2 / std::numbers::pi)));
-    return strict_mul(half, strict_add(math_tanh(inner), constant_like(x, 1)));
+    return strict_mul(half, strict_add(tanh(inner), constant_like(x, 1)));
   }
   return strict_mul(half, strict_add(math_erf(strict_mul(x, constant_like(x, std::numbers::sqrt2 / 2))),
                                      constant_like(x, 1)));
@@ -168,13 +168,17 @@ Expr truncated_div(const Expr& a, const Expr& b) {
   return select(b == 0, constant_like(a, 0), size);
 }
 
+/// Is it a number of 16 bits that a GPU makes of f32? Its special functions are exact enough.
+bool is_narrow_on_device(const PointwiseOperands& o) {
+  return (o.to == DType::bf16 || o.to == DType::f16) && o.x[0].type().bits() == 32 && DeviceMath::is_used();
+}
+
 /// On a GPU a result of 16 bits is a product by the inverse, which elements that one thread divides by the same number share:
 /// a division is some ten instructions there. Divisors below 2^-128 have no inverse, and give infinity.
 Expr divide(const PointwiseOperands& o) {
   const Expr &a = o.x[0], &b = o.x[1];
   if (!a.type().is_float()) return truncated_div(a, b);
-  const bool is_narrow_result = o.to == DType::bf16 || o.to == DType::f16;
-  if (!is_narrow_result || a.type().bits() != 32 || !DeviceMath::is_used()) return strict_div(a, b);
+  if (!is_narrow_on_device(o)) return strict_div(a, b);
   return strict_mul(a, strict_div(constant_like(b, 1), b));
 }
 
@@ -345,19 +349,28 @@ constexpr PointwiseBody bodies[] = {
     {Op::atan, unary<math_atan>, "atanf({0})"},
     {Op::sinh, unary<math_sinh>, "sinhf({0})"},
     {Op::cosh, unary<math_cosh>, "coshf({0})"},
-    {Op::tanh, unary<math_tanh>, "tanhf({0})", "tanh_fast({0})"},
+    {Op::tanh,
+     [](const Operands& o) { return is_narrow_on_device(o) ? device_tanh(o.x[0]) : math_tanh(o.x[0]); },
+     "tanhf({0})", "tanh_fast({0})"},
     {Op::asinh, unary<math_asinh>, "asinhf({0})"},
     {Op::acosh, unary<math_acosh>, "acoshf({0})"},
     {Op::atanh, unary<math_atanh>, "atanhf({0})"},
     {Op::erf, unary<math_erf>, "erff({0})", "erf_fast({0})"},
-    {Op::sigmoid, unary<math_sigmoid>, "sigmoid({0})", "sigmoid_fast({0})"},
+    {Op::sigmoid,
+     [](const Operands& o) { return is_narrow_on_device(o) ? device_sigmoid(o.x[0]) : math_sigmoid(o.x[0]); },
+     "sigmoid({0})", "sigmoid_fast({0})"},
     {Op::relu, unary<relu>, "relu({0})"},
     {Op::gelu,
      [](const Operands& o) {
-       return is_coarse(o) ? coarse_gelu(o.x[0], is_by_tanh(o.node)) : gelu(o.x[0], is_by_tanh(o.node));
+       if (is_coarse(o)) return coarse_gelu(o.x[0], is_by_tanh(o.node));
+       return gelu(o.x[0], is_by_tanh(o.node), is_narrow_on_device(o) ? device_tanh : math_tanh);
      },
      nullptr, nullptr, gelu_text},
-    {Op::silu, [](const Operands& o) { return is_coarse(o) ? coarse_silu(o.x[0]) : math_silu(o.x[0]); },
+    {Op::silu,
+     [](const Operands& o) {
+       if (is_narrow_on_device(o)) return strict_mul(o.x[0], device_sigmoid(o.x[0]));
+       return is_coarse(o) ? coarse_silu(o.x[0]) : math_silu(o.x[0]);
+     },
      "silu({0})", "silu_fast({0})"},
     {Op::hard_sigmoid,
      [](const Operands& o) {
