@@ -107,6 +107,28 @@ TEST_P(GpuNarrow, ImagesOverTheirMeanSquares) {
   }
 }
 
+/// Rows of odd extents, which vectors go on across, and the functions that a GPU has of its own for 16 bits.
+TEST_P(GpuNarrow, WorkOnOddRows) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[64,129,256], %y: f32[64,1,257]) {
+    %p: f32[64,129,257] = pad(%x) {high=[0,0,0], low=[0,0,1]}
+    %s: f32[64,129,257] = add(%p, %y)
+    %t: f32[64,129,257] = tanh(%s)
+    %u: f32[64,129,257] = sigmoid(%s)
+    %v: f32[64,129,257] = silu(%s)
+    %w: f32[64,129,257] = gelu(%s) {approximate="tanh"}
+    return %p, %t, %u, %v, %w
+  })");
+  std::vector<Tensor> inputs = {sample_tensor(DType::f32, {64, 129, 256}),
+                                sample_tensor(DType::f32, {64, 1, 257})};
+  for (std::int64_t i = 0; i < 257; ++i) inputs[1].set_double(i, (static_cast<double>(i) - 128) * 0.05);
+  CompileOptions options = test_options(folder_.path());
+  options.set["compile.device"] = "cuda";
+  options.set["compile.precision"] = GetParam();
+  Built built = build_graph(graph, options);
+  const std::vector<Tensor> got = built.program.run(inputs), wanted = interpret(graph, inputs);
+  for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(got.at(i), wanted.at(i), 0.02);
+}
+
 INSTANTIATE_TEST_SUITE_P(, GpuNarrow, testing::Values("f32", "bf16", "f16"),
                          [](const auto& test) { return test.param; });
 

@@ -10,7 +10,8 @@
 // Space gpu_elements: kernels without folds, pointwise work and index maps. Each thread computes `items`
 // vectors of `vector` neighbouring elements, `threads` apart, so that a warp reads whole lines and has
 // several loads under way.
-//   vector   elements that a thread reads and writes at once; a divisor of the inner extent
+//   vector   elements that a thread reads and writes at once; a divisor of the inner extent, or, with `across`, of all
+//   across   whether vectors go on from row to row: of rows of odd extents, whose elements a thread would write one by one
 //   items    vectors per thread: of one row, or, where rows are short, of as many rows
 //   threads  threads of a block
 
@@ -59,8 +60,19 @@ std::int64_t most_items(const Kernel& kernel, std::int64_t vector) {
   return 1;
 }
 
+/// 16 bytes of the output where its rows are no whole vectors of two elements, but all of them together are; else 1.
+std::int64_t vector_across(const Kernel& kernel, const KernelFacts& facts) {
+  constexpr std::int64_t least_elements = 1 << 20;  // with fewer, a thread for each is as fast
+  const TensorType& type = kernel.body.type(kernel.body.outputs.front());
+  const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
+  const std::int64_t vector = 16 / size, count = kernel.open ? 0 : type.element_count();
+  const bool has_odd_rows = !inner_run(kernel, facts).is_multiple_of(2);
+  return size == 2 && has_odd_rows && count >= least_elements && count % vector == 0 ? vector : 1;
+}
+
 struct ElementNumbers {
   std::int64_t vector = 1;
+  std::int64_t across = 0;
   std::int64_t items = 1;
   std::int64_t threads = 128;
 };
@@ -77,6 +89,8 @@ struct Elements {
     Range<ElementNumbers> vector{"vector", &ElementNumbers::vector, {}};
     for (std::int64_t width = heuristic.vector; width >= 1; width /= 2) vector.values.push_back(width);
     return {vector,
+            {"across", &ElementNumbers::across,
+             heuristic.across != 0 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
             {"items", &ElementNumbers::items, {1, 2, 4}},
             {"threads", &ElementNumbers::threads, {128, 256, 512}}};
   }
@@ -107,12 +121,12 @@ Candidate Elements::at(const ElementNumbers& point) const {
     return {form(), writer.take()};
   }
   LoopNest nest(writer, stage, facts.loops);
-  nest.fuse_inner(common_run(kernel, facts.extents));
+  const auto [vector, across, items, threads] = point;
+  nest.fuse_inner(across != 0 ? facts.loops.size() : common_run(kernel, facts.extents));
   nest.drop_unit_loops();
   std::vector<std::string> loops;
   for (const LoopNest::Loop& loop : nest.loops()) loops.push_back(loop.name);
   std::int64_t inner = nest.loops().front().run.extent;
-  const auto [vector, items, threads] = point;
   if (!nest.loops().front().run.is_multiple_of(vector))
     throw UnsupportedError("a vector of {} does not divide {}", vector, inner);
   if (vector > 1) {
@@ -146,6 +160,8 @@ Candidate Elements::at(const ElementNumbers& point) const {
 Binding bind_elements(const Kernel& kernel, const Machine& machine) {
   if (std::string why = refuse_elements(kernel); !why.empty()) return {why};
   const KernelFacts facts = element_facts(kernel, machine);
+  if (const std::int64_t across = vector_across(kernel, facts); across > 1)
+    return bind_space(Elements{kernel, facts, {.vector = across, .across = 1}});
   const std::int64_t vector = widest_element_vector(kernel, facts);
   return bind_space(Elements{kernel, facts, {.vector = vector, .items = most_items(kernel, vector)}});
 }
