@@ -47,6 +47,7 @@ struct Operands {
   LayoutBlocks blocks;
   std::vector<bool> blocked;        ///< per input: it is at hand in blocks
   bool feeds_convolutions = false;  ///< alone: their filters span all channels
+  bool is_read_dense = false;       ///< by folds over channels alone, where a block holds all
 
   [[nodiscard]] const TensorType& type(std::size_t i) const { return graph.type(node.inputs[i]); }
   [[nodiscard]] const TensorType& output() const { return graph.type(node.outputs[0]); }
@@ -107,8 +108,24 @@ std::optional<Wanted> follow_first(const Operands& operands) {
   return wanted;
 }
 
+/// Is an operand as large as the result computed dense? What a transpose made may lie so already.
+bool reads_dense(const Operands& operands) {
+  const Graph& graph = operands.graph;
+  for (std::size_t i = 0; i < operands.node.inputs.size(); ++i) {
+    const ValueId id = operands.node.inputs[i];
+    const NodeId producer = graph.value(id).producer;
+    if (producer == no_node || operands.blocked[i] || operands.type(i).shape != operands.output().shape)
+      continue;
+    const Op op = graph.node(producer).op;
+    if (op != Op::transpose && op != Op::reshape) return true;
+  }
+  return false;
+}
+
 std::optional<Wanted> pointwise_rule(const Operands& operands) {
   if (!operands.blocks.fit_work(operands.output())) return std::nullopt;
+  // A change of the one operand instead of those of the other and of the result.
+  if (operands.is_read_dense && reads_dense(operands)) return std::nullopt;
   // Padded channels hold anything finite.
   if (operands.has_padding() && !stays_finite(operands.graph, operands.node)) return std::nullopt;
   Wanted wanted(operands.node.inputs.size(), false);
@@ -296,7 +313,18 @@ class Assigner {
     Operands operands{source_, node, blocks_, {}, feeds_convolutions(node)};
     for (ValueId input : node.inputs)
       operands.blocked.push_back(input != no_value && blocked_[input] != no_value);
+    operands.is_read_dense = is_read_dense(node);
     return rule(operands);
+  }
+
+  [[nodiscard]] bool is_read_dense(const Node& node) const {
+    const std::vector<NodeId>& readers = readers_[node.outputs[0]];
+    return blocks_.hold_all && !readers.empty() && std::ranges::all_of(readers, [&](NodeId id) {
+             const Node& reader = source_.node(id);
+             return has_trait(reader.op, OpTrait::reduction) && reader.attributes.has("axes") &&
+                    std::ranges::find(reader.attributes.integers("axes"), 1) !=
+                        reader.attributes.integers("axes").end();
+           });
   }
 
   /// Those take blocks in any case: parts change their layout on the way in rather than all of them behind.

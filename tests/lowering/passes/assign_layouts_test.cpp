@@ -410,6 +410,23 @@ TEST(Layouts, WideningKeepsBlocks) {
   expect_lowers_faithfully(store_narrow(graph, DType::bf16));
 }
 
+/// What neighbours sum to, weighed by a convolution's channels: the weights change their layout, not the neighbours and the products.
+TEST(Layouts, SumsOverChannelsOfWorkWithDenseValuesAreDense) {
+  for (const bool over_channels : {true, false}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({1, 16, 8, 8})), y = graph.add_input("y", f32({1, 16, 8, 8}));
+    const ValueId around = graph.add(Op::abs, {y});
+    const ValueId product = graph.add(Op::mul, {conv(graph, x, 16, 1), around});
+    graph.outputs = {
+        graph.add(Op::reduce_sum, {product},
+                  {{"axes", over_channels ? Dims{1} : Dims{2, 3}}, {"keepdims", std::int64_t{1}}})};
+    const Graph narrow = store_narrow(graph, DType::bf16);
+    const Graph laid_out = assign_layouts(narrow, channels_last());
+    EXPECT_EQ(block_after(laid_out, Op::mul), over_channels ? 0 : 16);
+    expect_faithful(narrow, lower(narrow, channels_last()));
+  }
+}
+
 TEST(Layouts, CanBeSwitchedOff) {
   LoweringOptions options;
   options.image_layout = ImageLayout::dense;
