@@ -15,6 +15,8 @@ namespace {
 constexpr std::int64_t most_depth = 16;  // terms of the sum
 constexpr std::int64_t narrow = 4;       // rows or columns, of the 8 or 16 of a tile of tensor cores
 constexpr std::int64_t most_expanded_elements = 1024;
+constexpr std::int64_t few_multiplied =
+    32;  // by numbers of the wide operand: terms by narrow rows or columns
 constexpr std::int64_t least_batches = 64;
 
 bool is_expanded(const Graph& graph, const Node& node) {
@@ -26,8 +28,10 @@ bool is_expanded(const Graph& graph, const Node& node) {
   const Dims left = a.dims(), out = graph.type(node.outputs[0]).dims();
   const std::int64_t depth = left.back(), rows = out[out.size() - 2], columns = out.back();
   const std::int64_t batches = product(out, 0, out.size() - 2);
-  return depth >= 1 && depth <= most_depth && std::min(rows, columns) <= narrow &&
-         rows * columns <= most_expanded_elements && rows * columns >= 1 && batches >= least_batches;
+  const std::int64_t least = std::min(rows, columns);
+  const bool is_small = least <= narrow && rows * columns <= most_expanded_elements;
+  return depth >= 1 && depth <= most_depth && (is_small || depth * least <= few_multiplied) &&
+         rows * columns >= 1 && batches >= least_batches;
 }
 
 void expand(GraphRewriter& rewriter, const Node& node) {

@@ -26,6 +26,7 @@ TEST(ExpandProducts, OfTinyMatricesAreSums) {
   const std::pair<Dims, Dims> cases[] = {{{70, 8, 3}, {70, 3, 1}},
                                          {{2, 40, 9, 9}, {2, 40, 9, 4}},
                                          {{66, 1, 2}, {66, 2, 20}},
+                                         {{64, 4, 5}, {64, 5, 300}},  // of few terms
                                          {{64, 4, 1}, {1, 1, 5}}};
   for (const auto& [left, right] : cases) {
     const Graph graph = product_of(left, right), sums = expand_products(graph);
@@ -41,7 +42,7 @@ TEST(ExpandProducts, OfTinyMatricesAreSums) {
 TEST(ExpandProducts, OthersStay) {
   const std::pair<Dims, Dims> cases[] = {{{70, 8, 17}, {70, 17, 1}},  // deep
                                          {{70, 9, 9}, {70, 9, 5}},    // wide
-                                         {{70, 2, 9}, {70, 9, 600}},  // large
+                                         {{70, 4, 9}, {70, 9, 300}},  // large
                                          {{63, 8, 9}, {63, 9, 2}},    // few
                                          {{100, 9}, {9, 2}}};
   for (const auto& [left, right] : cases) {
