@@ -69,10 +69,12 @@ std::int64_t groups_of(const CudaTopKProblem& problem, int threads) {
   return takes_few ? groups : 0;
 }
 
-/// Threads that a row keeps busy, each with a few elements.
+/// Threads that a row keeps busy, each with a few elements; where few rows are sorted, a thread for each pair: steps wait for each
+/// other.
 std::int64_t wanted_threads(const CudaTopKProblem& problem) {
-  constexpr std::int64_t elements_of_a_thread = 8;
-  return std::clamp<std::int64_t>(problem.count / elements_of_a_thread, least_top_k_threads,
+  constexpr std::int64_t elements_of_a_thread = 8, threads_of_a_card = 1 << 17;
+  const bool is_few = sorts_all(problem) && problem.rows * problem.count / 2 <= threads_of_a_card;
+  return std::clamp<std::int64_t>(problem.count / (is_few ? 2 : elements_of_a_thread), least_top_k_threads,
                                   most_top_k_threads);
 }
 
@@ -115,6 +117,7 @@ Reading<CudaTopKProblem> read_cuda_top_k(const Kernel& kernel) {
 
 std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
   constexpr int well_filled = 256;
+  constexpr std::int64_t enough_blocks = 132;
   const std::int64_t kept = kept_of(problem), wanted = wanted_threads(problem);
   const bool is_shared = kept <= most_kept(problem);
   std::vector<Rated<CudaTopKChoice>> rated;
@@ -123,7 +126,8 @@ std::vector<CudaTopKChoice> cuda_top_k_choices(const CudaTopKProblem& problem) {
                                (sorts_all(problem) ? 0 : search_bytes) +
                                2 * (groups_of(problem, threads) + 1) * number_bytes(problem);
     int rows = is_shared ? std::max(1, well_filled / threads) : 1;
-    while (rows > 1 && rows * bytes > shared_without_leave) rows /= 2;
+    while (rows > 1 && (rows * bytes > shared_without_leave || problem.rows < rows * enough_blocks))
+      rows /= 2;
     const double distance = threads > wanted ? static_cast<double>(threads) / static_cast<double>(wanted)
                                              : static_cast<double>(wanted) / threads;
     rated.emplace_back(distance, CudaTopKChoice{threads, rows});
