@@ -62,6 +62,26 @@ TEST(FewChannels, AreWidenedToRunsOf16Bytes) {
   EXPECT_EQ(filter_dims(widen_few_channels(convolution(3, 3, 1, 1))), (Dims{5, 8, 3, 3}));
 }
 
+/// Taps that lie apart have whole vectors of channels each, whatever the stride.
+TEST(FewChannels, OfTapsThatLieApartAreWhole) {
+  for (const std::int64_t stride : {1, 2}) {
+    const Graph graph = convolution(3, 3, stride, 4);
+    Graph apart;
+    const ValueId x = apart.add_input("x", graph.type(graph.inputs[0]));
+    const ValueId w = apart.add_constant(*graph.value(graph.nodes().begin()->inputs[1]).constant);
+    Attributes attributes = graph.nodes().begin()->attributes;
+    attributes.set("dilations", Dims{4, 2});
+    apart.outputs = {apart.add(Op::conv, {x, w}, attributes)};
+    const Graph wide = widen_few_channels(apart);
+    EXPECT_EQ(filter_dims(wide), (Dims{5, 8, 3, 3}));
+    Tensor input(DType::bf16, apart.type(x).dims());
+    for (std::int64_t i = 0; i < input.size(); ++i) input.set_double(i, static_cast<double>(i % 11) - 5);
+    const Tensor wanted = interpret(apart, {input}).at(0), got = interpret(wide, {input}).at(0);
+    ASSERT_EQ(wanted.dims(), got.dims());
+    for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i));
+  }
+}
+
 TEST(FewChannels, OfFloatsAreWidenedForTf32) {
   for (const auto& [taps, stride, pad] : {std::tuple{7, 2, 3}, {3, 1, 1}}) {
     const Graph graph = convolution(3, taps, stride, pad, DType::f32);
