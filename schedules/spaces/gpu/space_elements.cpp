@@ -62,12 +62,14 @@ std::int64_t most_items(const Kernel& kernel, std::int64_t vector) {
 
 /// 16 bytes of the output where its rows are no whole vectors of two elements, but all of them together are; else 1.
 std::int64_t vector_across(const Kernel& kernel, const KernelFacts& facts) {
-  constexpr std::int64_t least_elements = 1 << 20;  // with fewer, a thread for each is as fast
+  constexpr std::int64_t least_elements = 1 << 20;         // with fewer, a thread for each is as fast
+  constexpr std::int64_t most_elements = (1LL << 31) - 1;  // of one loop
   const TensorType& type = kernel.body.type(kernel.body.outputs.front());
   const auto size = static_cast<std::int64_t>(dtype_size(type.dtype));
   const std::int64_t vector = 16 / size, count = kernel.open ? 0 : type.element_count();
   const bool has_odd_rows = !inner_run(kernel, facts).is_multiple_of(2);
-  return size == 2 && has_odd_rows && count >= least_elements && count % vector == 0 ? vector : 1;
+  const bool is_large = count >= least_elements && count <= most_elements;
+  return size == 2 && has_odd_rows && is_large && count % vector == 0 ? vector : 1;
 }
 
 struct ElementNumbers {
@@ -88,11 +90,11 @@ struct Elements {
   [[nodiscard]] std::vector<Range<ElementNumbers>> ranges() const {
     Range<ElementNumbers> vector{"vector", &ElementNumbers::vector, {}};
     for (std::int64_t width = heuristic.vector; width >= 1; width /= 2) vector.values.push_back(width);
-    return {vector,
-            {"across", &ElementNumbers::across,
-             heuristic.across != 0 ? std::vector<std::int64_t>{1, 0} : std::vector<std::int64_t>{0}},
-            {"items", &ElementNumbers::items, {1, 2, 4}},
-            {"threads", &ElementNumbers::threads, {128, 256, 512}}};
+    std::vector<Range<ElementNumbers>> ranges = {vector,
+                                                 {"items", &ElementNumbers::items, {1, 2, 4}},
+                                                 {"threads", &ElementNumbers::threads, {128, 256, 512}}};
+    if (heuristic.across != 0) ranges.push_back({"across", &ElementNumbers::across, {1, 0}});
+    return ranges;
   }
   [[nodiscard]] Candidate at(const ElementNumbers& point) const;
 };

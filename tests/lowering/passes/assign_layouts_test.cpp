@@ -417,9 +417,10 @@ TEST(Layouts, SumsOverChannelsOfWorkWithDenseValuesAreDense) {
     const ValueId x = graph.add_input("x", f32({1, 16, 8, 8})), y = graph.add_input("y", f32({1, 16, 8, 8}));
     const ValueId around = graph.add(Op::abs, {y});
     const ValueId product = graph.add(Op::mul, {conv(graph, x, 16, 1), around});
-    graph.outputs = {
+    const ValueId sum =
         graph.add(Op::reduce_sum, {product},
-                  {{"axes", over_channels ? Dims{1} : Dims{2, 3}}, {"keepdims", std::int64_t{1}}})};
+                  {{"axes", over_channels ? Dims{1} : Dims{2, 3}}, {"keepdims", std::int64_t{1}}});
+    graph.outputs = {conv(graph, sum, 8, 1)};
     const Graph narrow = store_narrow(graph, DType::bf16);
     const Graph laid_out = assign_layouts(narrow, channels_last());
     EXPECT_EQ(block_after(laid_out, Op::mul), over_channels ? 0 : 16);

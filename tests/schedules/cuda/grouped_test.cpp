@@ -83,7 +83,7 @@ TEST(CudaGrouped, TakesFewResults) {
   spec.filters = 32;
   const Reading<CudaGroupedProblem> reading = read_cuda_grouped(conv_kernel(spec));
   ASSERT_EQ(reading.refusal, "");
-  EXPECT_FALSE(cuda_grouped_choices(reading.problem, false, h200()).empty());
+  EXPECT_FALSE(cuda_grouped_choices(reading.problem, false, small_card()).empty());
 }
 
 ConvSpec floats(std::int64_t channels, std::int64_t count) {
