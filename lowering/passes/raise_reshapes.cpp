@@ -150,23 +150,32 @@ class Raiser {
     return producer == no_node || graph_.node(producer).op == Op::reshape || is_output_[id] ||
            graph_.type(id).element_count() * few <= graph_.type(made).element_count() ||
            std::ranges::any_of(uses_[id], [&](NodeId use) { return reads_memory(graph_.node(use), id); }) ||
-           is_repeated_fold(id);
+           is_repeated_fold(id) || is_product_for_several(id);
+  }
+
+  /// A product or work on one, which a kernel makes once for several readers.
+  [[nodiscard]] bool is_product_for_several(ValueId id) const {
+    return uses_[id].size() > 1 && comes_of(id, most_repeated, [](const Node& node) {
+             return node.op == Op::matmul || node.op == Op::conv;
+           });
   }
 
   /// A fold's result, or work on it, that a kernel reads for many elements of its own.
   [[nodiscard]] bool is_repeated_fold(ValueId id) const {
     const std::int64_t elements = graph_.type(id).element_count();
-    return comes_of_fold(id, most_repeated) && std::ranges::any_of(uses_[id], [&](NodeId use) {
+    const auto is_fold = [](const Node& node) { return has_trait(node.op, OpTrait::reduction); };
+    return comes_of(id, most_repeated, is_fold) && std::ranges::any_of(uses_[id], [&](NodeId use) {
              return graph_.type(graph_.node(use).outputs[0]).element_count() > elements;
            });
   }
-  [[nodiscard]] bool comes_of_fold(ValueId id, int most) const {
+  /// Is it such an operation's result, or made of it by a chain of pointwise work?
+  [[nodiscard]] bool comes_of(ValueId id, int most, bool (*is_such)(const Node&)) const {
     const NodeId producer = graph_.value(id).producer;
     if (most == 0 || producer == no_node) return false;
     const Node& node = graph_.node(producer);
-    return has_trait(node.op, OpTrait::reduction) ||
+    return is_such(node) ||
            (has_trait(node.op, OpTrait::pointwise) && std::ranges::any_of(node.inputs, [&](ValueId input) {
-              return input != no_value && is_whole(input, id) && comes_of_fold(input, most - 1);
+              return input != no_value && is_whole(input, id) && comes_of(input, most - 1, is_such);
             }));
   }
 

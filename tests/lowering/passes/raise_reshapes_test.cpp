@@ -141,6 +141,22 @@ TEST(RaiseReshapes, LeavesWhatNoOperandIsAsLargeAs) {
   expect_lowers_faithfully(graph);
 }
 
+/// A product that several read is in memory: weighed rows are summed by the kernel that weighs them.
+TEST(RaiseReshapes, WorkOnProductsThatSeveralReadMeetsItsFold) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({24, 5})), w = graph.add_input("w", f32({5, 4}));
+  const ValueId weights = graph.add_input("weights", f32({2, 3, 4, 4}));
+  const ValueId made = graph.add(Op::matmul, {x, w});
+  const ValueId weighed = graph.add(Op::mul, {reshape(graph, weights, {24, 4}), made});
+  const ValueId rows = reshape(graph, weighed, {2, 3, 4, 4});
+  graph.outputs = {graph.add(Op::reduce_sum, {rows}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}}),
+                   graph.add(Op::exp, {made})};
+  const Graph raised = raise_reshapes(graph);
+  for (const Node& node : raised.nodes())
+    if (node.op == Op::mul) EXPECT_EQ(raised.type(node.outputs[0]).dims(), (Dims{2, 3, 4, 4}));
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, LeavesTheEpilogueOfAProduct) {
   Graph graph;
   const ValueId a = graph.add_input("a", f32({2, 3, 5})), b = graph.add_input("b", f32({2, 5, 4}));
