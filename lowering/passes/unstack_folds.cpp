@@ -16,7 +16,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t most_parts = 8;
+constexpr std::int64_t most_stacked = 8;
 constexpr int most_work = 64;  ///< nodes that a fold becomes
 /// Fewer take a CPU as long as a call, and what folds them is often one kernel, which is called again and again.
 constexpr std::int64_t least_elements_on_cpu = 16;
@@ -104,7 +104,7 @@ bool unstack(GraphRewriter& rewriter, const Node& node, Places& places, std::int
     return false;
   const std::int64_t parts = type.dims()[static_cast<std::size_t>(axes[0])];
   const std::int64_t behind = type.rank() - 1 - axes[0];
-  if (parts < 2 || parts > most_parts || !is_made_of_parts(graph, folded, behind)) return false;
+  if (parts < 2 || parts > most_stacked || !is_made_of_parts(graph, folded, behind)) return false;
   places.begin();
   const DType sums_in = type.dtype == DType::f64 ? DType::f64 : DType::f32;
   ValueId all = no_value;

@@ -16,8 +16,9 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t most_apart = 16;         ///< groups between two whose results take memory for a while
-constexpr std::int64_t small_bytes = 1 << 18;  ///< a result that takes a device less time than a launch
+constexpr std::size_t most_between = 16;  ///< groups between two whose results take memory for a while
+constexpr std::int64_t short_launch_bytes = 1
+                                            << 18;  ///< a result that takes a device less time than a launch
 
 /// How much one kernel may have: registers and the time to compile grow with each.
 struct Most {
@@ -157,7 +158,7 @@ class ElementJoiner {
       if (const auto found = readers_.find(value); found != readers_.end())
         for (const GroupId other : found->second) add(other);
     if (is_short_launch(id))
-      for (std::size_t i = place_[id] + 1; i < std::min(order_.size(), place_[id] + most_apart); ++i)
+      for (std::size_t i = place_[id] + 1; i < std::min(order_.size(), place_[id] + most_between); ++i)
         add(order_[i]);
     std::vector<GroupId> result;
     for (const std::size_t place : places) result.push_back(order_[place]);
@@ -165,7 +166,7 @@ class ElementJoiner {
   }
 
   [[nodiscard]] bool is_short_launch(GroupId id) const {
-    return on_device_ && type_of(groups_[id]).byte_size() <= small_bytes;
+    return on_device_ && type_of(groups_[id]).byte_size() <= short_launch_bytes;
   }
 
   [[nodiscard]] bool pays(GroupId id, GroupId other) const {
@@ -232,7 +233,7 @@ class ElementJoiner {
     std::vector<GroupId> behind;
     std::set<GroupId> depend = {id};
     const bool stays = stays_in_memory(id) && stays_in_memory(other);
-    if (!stays && place_[other] - place_[id] > most_apart) return std::nullopt;
+    if (!stays && place_[other] - place_[id] > most_between) return std::nullopt;
     for (std::size_t i = place_[id] + 1; i < place_[other]; ++i) {
       const GroupId between = order_[i];
       if (groups_[between].nodes.empty()) continue;
