@@ -16,7 +16,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::size_t most_between = 16;  ///< groups between two whose results take memory for a while
+constexpr std::size_t furthest = 16;  ///< groups between two whose results take memory for a while
 constexpr std::int64_t short_launch_bytes = 1
                                             << 18;  ///< a result that takes a device less time than a launch
 
@@ -158,7 +158,7 @@ class ElementJoiner {
       if (const auto found = readers_.find(value); found != readers_.end())
         for (const GroupId other : found->second) add(other);
     if (is_short_launch(id))
-      for (std::size_t i = place_[id] + 1; i < std::min(order_.size(), place_[id] + most_between); ++i)
+      for (std::size_t i = place_[id] + 1; i < std::min(order_.size(), place_[id] + furthest); ++i)
         add(order_[i]);
     std::vector<GroupId> result;
     for (const std::size_t place : places) result.push_back(order_[place]);
@@ -233,7 +233,7 @@ class ElementJoiner {
     std::vector<GroupId> behind;
     std::set<GroupId> depend = {id};
     const bool stays = stays_in_memory(id) && stays_in_memory(other);
-    if (!stays && place_[other] - place_[id] > most_between) return std::nullopt;
+    if (!stays && place_[other] - place_[id] > furthest) return std::nullopt;
     for (std::size_t i = place_[id] + 1; i < place_[other]; ++i) {
       const GroupId between = order_[i];
       if (groups_[between].nodes.empty()) continue;
