@@ -100,17 +100,28 @@ IdMap<bool> become_powers(const Graph& graph) {
   const auto passes_on = [&](const Node& node) {
     if (node.outputs.size() != 1 || !is_f32(graph, node.outputs[0])) return false;
     return begins_exponent(node) || node.op == Op::reduce_max || node.op == Op::where || node.op == Op::neg ||
-           node.op == Op::maximum || node.op == Op::minimum || has_trait(node.op, OpTrait::arithmetic) ||
-           has_trait(node.op, OpTrait::movement) || has_trait(node.op, OpTrait::view);
+           node.op == Op::abs || node.op == Op::maximum || node.op == Op::minimum ||
+           has_trait(node.op, OpTrait::arithmetic) || has_trait(node.op, OpTrait::movement) ||
+           has_trait(node.op, OpTrait::view);
   };
   const IdMap<std::vector<NodeId>> uses = graph.uses();
   IdMap<bool> become(graph.nodes().size(), false);
+  // What asks whether a greatest element is infinite takes it as it is.
+  const auto compares = [&](const Node& reader) {
+    return !reader.outputs.empty() && graph.type(reader.outputs[0]).dtype == DType::boolean;
+  };
+  // Steps of a chain of sums are often given beside each other.
+  const auto is_given = [&](const Node& node) {
+    return (has_trait(node.op, OpTrait::movement) || has_trait(node.op, OpTrait::view)) &&
+           std::ranges::find(graph.outputs, node.outputs[0]) != graph.outputs.end();
+  };
   for (auto id = static_cast<NodeId>(graph.nodes().size()); id-- > 0;) {
     if (!passes_on(graph.node(id))) continue;
     const std::vector<NodeId>& readers = uses[graph.node(id).outputs[0]];
-    become[id] = !readers.empty() && std::ranges::all_of(readers, [&](NodeId reader) {
-      return become[reader] || graph.node(reader).op == Op::exp;
-    });
+    become[id] =
+        (!readers.empty() || is_given(graph.node(id))) && std::ranges::all_of(readers, [&](NodeId reader) {
+          return become[reader] || graph.node(reader).op == Op::exp || compares(graph.node(reader));
+        });
   }
   IdMap<bool> is_made(graph.values().size(), false);
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
