@@ -288,10 +288,6 @@ std::optional<Extent> ExtentFit::of(const std::vector<std::int64_t>& values, Cer
   return found;
 }
 
-std::optional<Extent> ExtentFit::of_expression(const Extent& expression) {
-  return of(values_of(expression));
-}
-
 std::vector<std::int64_t> ExtentFit::values_of(const Extent& expression) const {
   std::vector<std::int64_t> values;
   values.reserve(sizes_.size());

@@ -50,7 +50,9 @@ class ExtentFit {
   /// Are there points enough to find anything?
   [[nodiscard]] bool is_determined() const { return are_products_told() || !sparse_.empty(); }
   /// What `of` says of the values that an expression has at the points.
-  [[nodiscard]] std::optional<Extent> of_expression(const Extent& expression);
+  [[nodiscard]] std::optional<Extent> of_expression(const Extent& expression) {
+    return of(values_of(expression));
+  }
   /// Two expressions of one number of the model.
   void equate(const Extent& one, const Extent& other);
   /// An expression that other numbers may be, or be made of: what rounds sizes is no polynomial.
