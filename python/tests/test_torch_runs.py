@@ -1,5 +1,6 @@
 """What torch runs of a graph: operations that write their arguments, and loops whose trips depend on data."""
 
+import contextlib
 import unittest
 from unittest import mock
 
@@ -94,6 +95,14 @@ class InputsShown(Whole):
             self.assertEqual(x._version, before + 1)
             self.assert_same(list(results), list(shown(x, y)))
             self.assertTrue(x.requires_grad)
+
+    def test_graphs_that_are_not_kept(self):
+        """As none is on a GPU."""
+        with mock.patch.object(torch_backend, "kept_graphs", lambda *_: contextlib.nullcontext()):
+            compiled = self.compiled(lambda x, y: (x.t(), y.view(-1)))
+            for x in (torch.randn(2, 3), torch.randn(2, 3, requires_grad=True)):
+                y = torch.randn(4, 2)
+                self.assert_same(list(compiled(x, y)), [x.t(), y.view(-1)])
 
     def test_no_module_is_called(self):
         """Torch's lazy modules would be called by way of themselves."""
