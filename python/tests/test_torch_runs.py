@@ -8,7 +8,7 @@ import torch
 from test_torch_rewrites import Whole
 from torch._higher_order_ops.while_loop import while_loop
 
-from sylvite import torch_backend, torch_saved
+from sylvite import torch_backend
 
 
 @torch.library.custom_op("sylvite_tests::scale_and_count", mutates_args={"out", "count"})
@@ -164,18 +164,6 @@ class LoopsByData(Whole):
 
         with torch._dynamo.config.patch(capture_scalar_outputs=True):
             self.check(ones, torch.randn(10, 8), torch.tensor(6), strict=False)
-
-
-
-class GraphsOfViews(Whole):
-    def test_where_torch_keeps_no_graphs(self):
-        """AOTAutograd calls the function itself there."""
-        def views(x):
-            return x.view(-1), x.t()
-
-        x = torch.randn(3, 4)
-        with mock.patch.object(torch_saved, "IS_THERE", False), torch.no_grad():
-            self.assert_same(self.compiled(views)(x), views(x))
 
 
 if __name__ == "__main__":
