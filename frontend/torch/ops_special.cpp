@@ -229,8 +229,8 @@ Sym size_of(Sym x) {
 Sym greatest_divisor(Sym a, Sym b) {
   const Sym sizes[] = {size_of(a), size_of(b)};
   const Sym zeros[] = {zeros_behind(sizes[0]), zeros_behind(sizes[1])};
-  LoopSpec spec{
-      .trips = 16 * static_cast<std::int64_t>(dtype_size(a.dtype())) - 1, .is_reverse = false, .given = {}};
+  const auto bits = static_cast<std::int64_t>(8 * dtype_size(a.dtype()));
+  LoopSpec spec{.trips = 2 * bits - 1, .is_reverse = false, .given = {}};
   for (int i = 0; i < 2; ++i) spec.given.states.push_back(apply(Op::shift_right, sizes[i], zeros[i]));
   const TripValues found = run_loop(a.builder(), spec, [](const TripValues& trip) -> TripValues {
     const Sym least = apply(Op::minimum, trip.states[0], trip.states[1]);
