@@ -362,14 +362,33 @@ Graph neighbours() {
   return graph;
 }
 
+/// The mean of what three models say.
+Graph mean_of_models() {
+  Graph graph;
+  graph.name = "mean_of_models";
+  std::vector<ValueId> said;
+  for (const char* name : {"x", "y", "z"})
+    said.push_back(reshape(graph, graph.add_input(name, f32({8, 5})), {1, 8, 5}));
+  const ValueId stack = graph.add(Op::concat, said, {{"axis", std::int64_t{0}}});
+  graph.outputs = {graph.add(Op::reduce_sum, {graph.add(Op::sigmoid, {stack})},
+                             {{"axes", Dims{0}}, {"keepdims", std::int64_t{0}}})};
+  return graph;
+}
+
 TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph :
-       {shared_heads(), residual_network(), encoder(1), patches(), signal(), metaformer_blocks(), pixels(),
-        bits(), gradients(), sums(), scaled_channels(), kept_statistics(), one_channel(), windows(),
-        read_places(), pairs(), members(), grouped_channels(), neighbours()}) {
+  for (const Graph& graph : {shared_heads(),    residual_network(),
+                             encoder(1),        patches(),
+                             signal(),          metaformer_blocks(),
+                             pixels(),          bits(),
+                             gradients(),       sums(),
+                             scaled_channels(), kept_statistics(),
+                             one_channel(),     windows(),
+                             read_places(),     pairs(),
+                             members(),         grouped_channels(),
+                             neighbours(),      mean_of_models()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {
