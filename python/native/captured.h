@@ -19,8 +19,10 @@
 namespace sylvite::python {
 
 struct CapturedInput {
-  enum class Kind { unused, size, tensor, parameter } kind = Kind::unused;
+  /// Parameters lie at fixed addresses; statistics are those that norms change without torch counting it.
+  enum class Kind { unused, size, tensor, parameter, statistics } kind = Kind::unused;
   std::string name;  ///< in the text, of tensors and parameters
+  [[nodiscard]] bool may_be_constant() const { return kind == Kind::parameter || kind == Kind::statistics; }
 };
 
 /// Where a symbol's number stands at a call: input `input` itself, or its extent at `axis`.
@@ -45,7 +47,7 @@ struct CapturedGraph {
 struct TakenParameter {
   std::size_t input = 0;
   const void* data = nullptr;
-  std::int64_t version = 0;  ///< torch's count of writes to it
+  std::int64_t version = 0;  ///< see WriteCounts
   bool operator==(const TakenParameter&) const = default;
 };
 /// Of a program; those for several sizes share it.

@@ -31,8 +31,13 @@ Ref call_python(const Ref& function, const Ref& arguments) {
 
 DeviceTools read_device_tools(PyObject* tuple) {
   const std::vector<PyObject*> items = items_of(tuple);
-  DeviceTools tools{PyObject_IsTrue(items.at(0)) == 1, Ref::share(items.at(1)), Ref::share(items.at(2)),
-                    Ref::share(items.at(3)),           Ref::share(items.at(4)), {}};
+  DeviceTools tools{PyObject_IsTrue(items.at(0)) == 1,
+                    Ref::share(items.at(1)),
+                    Ref::share(items.at(2)),
+                    Ref::share(items.at(3)),
+                    Ref::share(items.at(4)),
+                    {},
+                    Ref::share(items.at(6))};
   PyObject *name = nullptr, *dtype = nullptr;
   for (Py_ssize_t place = 0; PyDict_Next(items.at(5), &place, &name, &dtype) != 0;)
     tools.dtypes[parse_dtype(to_text(name))] = Ref::share(dtype);

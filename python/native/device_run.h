@@ -19,9 +19,10 @@ struct DeviceTools {
   Ref to_host;                  ///< tensor -> the same in the CPU's memory
   Ref write;                    ///< (target, value) copies
   std::map<DType, Ref> dtypes;  ///< torch's names
+  Ref find_counters;            ///< see WriteCounts
 };
 
-/// From a tuple of the flag, the four, and a dict of torch's types by our names. Throws PythonError.
+/// From a tuple of the flag, the four, a dict of torch's types by our names, and the last. Throws PythonError.
 [[nodiscard]] DeviceTools read_device_tools(PyObject* tuple);
 
 /// The stream that torch queues work on now.

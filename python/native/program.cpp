@@ -13,6 +13,7 @@
 #include "python/native/host_run.h"
 #include "python/native/returned.h"
 #include "python/native/settings.h"
+#include "python/native/write_counts.h"
 #include "runtime/background.h"
 #include "runtime/build.h"
 #include "runtime/report.h"
@@ -68,6 +69,7 @@ struct Captured {
   std::map<Sizes, std::unique_ptr<MakingProgram>> making;
   std::map<Sizes, std::uint64_t> last_call;
   std::uint64_t calls = 0;
+  WriteCounts counts;
   std::map<std::size_t, int> changes;                      ///< of parameters that were constants
   std::map<std::size_t, GivenParameter> on_host;           ///< parameters that lie on a device, read once
   std::vector<std::unique_ptr<CapturedProgram>> replaced;  ///< captured graphs, or what is made, need them
@@ -89,16 +91,6 @@ PyObject*& setup_type() {
 /// A parameter may be a constant until it has changed so often.
 constexpr int most_changes = 2;
 
-std::optional<std::int64_t> version_of(PyObject* tensor) {
-  static PyObject* const name = PyUnicode_InternFromString("_version");
-  PyObject* version = PyObject_GetAttr(tensor, name);
-  if (version == nullptr) {  // tensors of inference mode count no writes
-    PyErr_Clear();
-    return std::nullopt;
-  }
-  return to_integer(Ref::own(version).get());
-}
-
 Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
   Sizes sizes;
   sizes.reserve(captured.graph.symbols.size());
@@ -109,15 +101,16 @@ Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
   return sizes;
 }
 
-bool holds(const TakenParameter& taken, PyObject* item) {
-  return borrow_view(item).address() == taken.data && version_of(item) == taken.version;
+bool holds(Captured& captured, const TakenParameter& taken, const std::vector<PyObject*>& items) {
+  return borrow_view(items.at(taken.input)).address() == taken.data &&
+         captured.counts.of(captured.graph.inputs, taken.input, items) == taken.version;
 }
 
 bool parameters_hold(Captured& captured, const CapturedProgram& program,
                      const std::vector<PyObject*>& items) {
   bool hold = true;
   for (const TakenParameter& taken : *program.taken) {
-    if (holds(taken, items.at(taken.input))) continue;
+    if (holds(captured, taken, items)) continue;
     ++captured.changes[taken.input];
     hold = false;
   }
@@ -125,7 +118,7 @@ bool parameters_hold(Captured& captured, const CapturedProgram& program,
 }
 
 /// Programs whose packed weights are still right: equal addresses may hold other numbers by now.
-Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& items, bool take_turns) {
+Relatives up_to_date(Captured& captured, const std::vector<PyObject*>& items, bool take_turns) {
   Relatives relatives{{}, take_turns};
   std::map<TakenParameters, bool> are_right;  // most have the same
   for (const auto& [sizes, program] : captured.programs) {
@@ -133,7 +126,7 @@ Relatives up_to_date(const Captured& captured, const std::vector<PyObject*>& ite
     const auto [found, is_new] = are_right.try_emplace(program->taken, false);
     if (is_new)
       found->second = std::ranges::all_of(
-          *program->taken, [&](const TakenParameter& taken) { return holds(taken, items.at(taken.input)); });
+          *program->taken, [&](const TakenParameter& taken) { return holds(captured, taken, items); });
     if (found->second) relatives.programs.push_back(&program->built.program);
   }
   return relatives;
@@ -158,10 +151,10 @@ std::map<std::size_t, GivenParameter> constant_parameters(Captured& captured,
                                                           const std::vector<PyObject*>& items) {
   std::map<std::size_t, GivenParameter> constants;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    if (captured.graph.inputs[i].kind != CapturedInput::Kind::parameter) continue;
+    if (!captured.graph.inputs[i].may_be_constant()) continue;
     const auto changes = captured.changes.find(i);
     if (changes != captured.changes.end() && changes->second >= most_changes) continue;
-    const std::optional<std::int64_t> version = version_of(items[i]);
+    const auto version = captured.counts.of(captured.graph.inputs, i, items);
     if (version) constants[i] = given_parameter(captured, i, items[i], *version);
   }
   return constants;
@@ -378,6 +371,7 @@ CapturedInput read_captured_input(PyObject* tuple) {
       {"size", CapturedInput::Kind::size},
       {"tensor", CapturedInput::Kind::tensor},
       {"parameter", CapturedInput::Kind::parameter},
+      {"statistics", CapturedInput::Kind::statistics},
       {"unused", CapturedInput::Kind::unused}};
   return {kinds.at(to_text(words.at(0))), to_text(words.at(1))};
 }
@@ -464,7 +458,10 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
                                   static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
       captured->shown.insert(captured->writes.back().input);
     }
-    if (captured->setup->machine.gpu) captured->device = read_device_tools(device);
+    if (captured->setup->machine.gpu) {
+      captured->device = read_device_tools(device);
+      captured->counts.set_counters(captured->device->find_counters);
+    }
     captured->tools = {Ref::share(fallback), Ref::share(failed), Ref::share(view)};
     captured->report.programs = 0;
     return CapturedObject::make(program_type(), std::move(captured)).release();

@@ -58,6 +58,7 @@ from .torch_runs import run_by_torch
 from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_nothing, with_sizes, without_sizes
+from .torch_statistics import write_counters
 from .torch_sums import join_parts
 from .torch_training import DECOMPOSITIONS as TRAINING
 from .torch_training import keep_saved, partition, resize_by_products
@@ -229,8 +230,7 @@ def _allocator() -> Callable[..., torch.Tensor]:
 
 def device_tools(kind: str) -> tuple[Any, ...]:
     """What the native module makes memory on the GPU with. Nothing else has what was saved for gradients when these are computed."""
-    dtypes = {name: dtype for dtype, name in DTYPES.items()}
-    return (kind == "backward", _allocator(), _place, lambda tensor: tensor.detach().cpu(), _write, dtypes)
+    return (kind == "backward", _allocator(), _place, lambda tensor: tensor.detach().cpu(), _write, {name: dtype for dtype, name in DTYPES.items()}, write_counters)
 
 
 def run_boxed(module: torch.fx.GraphModule) -> Callable[[list[Any]], Any]:

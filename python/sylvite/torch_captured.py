@@ -49,7 +49,7 @@ def _element(x: Tensor, given: Any) -> Tensor:
         x = x if index is None else x[index]
         index = None  # type: ignore[assignment]
         at = torch.where(place < 0, place + x.shape[dimension], place).reshape(1)
-        x = x.index_select(dimension, at.to(torch.int64)).squeeze(dimension)
+        x = x.index_select(dimension, at.to(x.device, torch.int64)).squeeze(dimension)
     return x
 
 
@@ -57,7 +57,7 @@ def _write_element(x: Tensor, given: Any, value: Any) -> None:
     """x[given] = value, with one such number."""
     index, ((dimension, place),) = _split(x, given)
     part = x[index]
-    at = torch.where(place < 0, place + part.shape[dimension], place).reshape(1).to(torch.int64)
+    at = torch.where(place < 0, place + part.shape[dimension], place).reshape(1).to(part.device, torch.int64)
     rest = part.shape[:dimension] + part.shape[dimension + 1:]
     value = torch.as_tensor(value, dtype=part.dtype, device=part.device)
     while value.dim() > len(rest):

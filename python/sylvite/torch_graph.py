@@ -29,6 +29,7 @@ from .torch_sizes import (
     sizes_text,
     told_by_guards,
 )
+from .torch_statistics import kind_of_parameter
 from .torch_views import is_remade, root_of, view_chain
 
 DTYPES = {
@@ -283,7 +284,7 @@ class Text:
     """A graph as text, and what the native module needs to call it."""
 
     text: str
-    #: For each input: ("size", ""), ("tensor", name), ("parameter", name), or ("unused", "").
+    #: For each input: ("size", ""), ("tensor", name), ("parameter", name), ("statistics", name) as of a norm, or ("unused", "").
     inputs: list[tuple[str, str]]
     #: Tensors that the graph holds, by name.
     held: list[tuple[str, torch.Tensor]]
@@ -342,6 +343,8 @@ def _view_result(node: Node, base: Node, number: int, kind: str = "view") -> tup
 
 class Writer:
     """Writes the nodes of a graph, or of a part of one, whose values `outputs` are its results, for a type of device."""
+
+    watches_statistics = True  #: of norms, which may change between calls
 
     def __init__(
         self, inputs: Sequence[Node], nodes: Sequence[Node], outputs: Sequence[Any], device: str, writes: Sequence[Node] = (),
@@ -450,19 +453,23 @@ class Writer:
             return ("size", "")
         if node not in needed:
             return ("unused", "")
-        return ("parameter" if node in parameters else "tensor", node.name)
+        if node not in parameters:
+            return ("tensor", node.name)
+        return (kind_of_parameter(node) if self.watches_statistics else "parameter", node.name)
 
     def _given(self, kinds: Sequence[tuple[str, str]], held: Any) -> list[str]:
         words = []
         for node, (kind, name) in zip(self.inputs, kinds):
             if name:
-                flag = " parameter" if kind == "parameter" else ""
+                flag = " parameter" if kind in ("parameter", "statistics") else ""
                 words.append(f"%{name}: {self._type(node.meta['val'])}{self._strides(node)}{flag}")
         return words + [f"%{name}: {self._type(tensor)} parameter" for name, tensor in held]
 
 
 class DenseWriter(Writer):
     """Writes a graph as a model: inputs and results lie row by row, and results are memory of their own."""
+
+    watches_statistics = False
 
     def write(self, parameters: set[Node], module: torch.nn.Module) -> Text:
         text = super().write(parameters, module)

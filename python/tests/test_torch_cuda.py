@@ -472,6 +472,15 @@ class Training(WithGpu):
             gradients.append([p.grad for p in one.parameters()])
         self.assert_same(gradients[1], gradients[0], 0)
 
+    def test_running_statistics(self):
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)).cuda()
+        compiled = self.compiled(net)
+        for _ in range(3):
+            net.train()(torch.randn(4, 3, 6, 6, device="cuda") + 1)
+            x = torch.randn(2, 3, 6, 6, device="cuda")
+            with torch.no_grad():
+                self.assert_same(compiled(x), net.eval()(x), 1e-2)
+
     def test_draws(self):
         compiled = self.compiled(lambda x: F.dropout(x * 1.0, 0.25) * 3)
         results = []

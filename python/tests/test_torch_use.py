@@ -17,6 +17,7 @@ from torch import nn
 from with_torch import WithTorch
 
 from sylvite import torch_backend
+from sylvite.torch_statistics import write_counters
 
 
 class Averages(nn.Module):
@@ -414,6 +415,39 @@ class InPlace(WithTorch):
                 compiled(*ours).sum().backward()
                 function(*theirs).sum().backward()
                 self.assert_same((ours[0].grad, ours[1]), (theirs[0].grad, theirs[1]))
+
+
+class RunningStatistics(WithTorch):
+    """Torch's own norms write them in training, and do not count that as a write."""
+
+    def check_evaluations(self, net, train):
+        compiled = self.compiled(net)
+        for _ in range(4):
+            net.train()
+            train()
+            net.eval()
+            for mode in (torch.no_grad, torch.inference_mode):
+                with mode():
+                    x = torch.randn(2, 3, 6, 6)
+                    self.assert_same(compiled(x), net(x))
+
+    def test_training_by_torch(self):
+        norms = {"counted": nn.BatchNorm2d(8), "of all batches": nn.BatchNorm2d(8, momentum=None), "of images": nn.InstanceNorm2d(8, track_running_stats=True)}
+        for name, norm in norms.items():
+            with self.subTest(name):
+                net = nn.Sequential(nn.Conv2d(3, 8, 3), norm, nn.ReLU(), nn.Conv2d(8, 4, 1))
+                self.check_evaluations(net, lambda net=net: net(torch.randn(4, 3, 6, 6) * 3 + 1))
+
+    def test_writes_that_are_not_counted(self):
+        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        self.check_evaluations(net, lambda: net[1].running_mean.data.add_(1))
+
+    def test_what_counts_batches(self):
+        norm, other = nn.BatchNorm1d(3), torch.zeros(3)
+        found = write_counters([norm.running_mean, other, norm.running_var])
+        self.assertIs(found[0], norm.num_batches_tracked)
+        self.assertIsNone(found[1])
+        self.assertIs(found[2], norm.num_batches_tracked)
 
 
 class Releases(unittest.TestCase):
