@@ -105,7 +105,7 @@ std::map<std::size_t, std::set<std::string>> extents_of_parameters(const Capture
       for (const std::string& symbol : extent.symbols()) by_name[input.name].insert(symbol);
   std::map<std::size_t, std::set<std::string>> extents;
   for (std::size_t i = 0; i < graph.inputs.size(); ++i)
-    if (graph.inputs[i].kind == CapturedInput::Kind::parameter) extents[i] = by_name[graph.inputs[i].name];
+    if (graph.inputs[i].may_be_constant()) extents[i] = by_name[graph.inputs[i].name];
   return extents;
 }
 
