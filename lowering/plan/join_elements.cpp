@@ -12,6 +12,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/group_body.h"
+#include "lowering/plan/group_reads.h"
 
 namespace sylvite {
 namespace {
@@ -68,7 +69,7 @@ class ElementJoiner {
       for (const ValueId value : elements_[id].reads) readers_[value].insert(id);
     }
     for (Elements& each : elements_)
-      for (const ValueId value : each.reads) add_writers(value, each.writers);
+      for (const ValueId value : each.reads) add_writers(graph, writers_, value, each.writers);
     note_viewed();
   }
 
@@ -93,17 +94,9 @@ class ElementJoiner {
 
   [[nodiscard]] Elements elements_of(const Group& group) const {
     Elements result;
-    const std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
-    result.fits = true;
-    for (const NodeId id : group.nodes) {
-      const Node& node = graph_.node(id);
-      result.fits = result.fits && is_on_elements(node);
-      for (const ValueId input : node.inputs) {
-        if (input == no_value) continue;
-        const NodeId producer = graph_.value(input).producer;
-        if (producer == no_node || !inside.contains(producer)) result.reads.insert(input);
-      }
-    }
+    result.reads = values_read(graph_, group);
+    result.fits =
+        std::ranges::all_of(group.nodes, [&](NodeId id) { return is_on_elements(graph_.node(id)); });
     result.type = type_of(group);
     if (!on_device_ && result.type.element_count() < least_elements_on_cpu) result.fits = false;
     result.fits = result.fits && !is_written_over(group, result);
@@ -117,18 +110,6 @@ class ElementJoiner {
                return inputs_.contains(value) && graph_.type(value) == graph_.type(output);
              });
     });
-  }
-
-  /// The groups that write what a value is made of, through nodes that need no kernel.
-  void add_writers(ValueId id, std::set<GroupId>& found) const {
-    if (const auto writer = writers_.find(id); writer != writers_.end()) {
-      found.insert(writer->second);
-      return;
-    }
-    const NodeId producer = graph_.value(id).producer;
-    if (producer == no_node) return;
-    for (const ValueId input : graph_.node(producer).inputs)
-      if (input != no_value) add_writers(input, found);
   }
 
   /// Joins the group with the nearest later one that fits; false where none does.

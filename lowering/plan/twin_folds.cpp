@@ -6,6 +6,7 @@
 
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/group_body.h"
+#include "lowering/plan/group_reads.h"
 
 namespace sylvite {
 namespace {
@@ -43,35 +44,17 @@ class TwinJoiner {
   [[nodiscard]] Candidate candidate_of(const Group& group) const {
     Candidate candidate;
     if (group.outputs.size() != 1) return candidate;
-    const std::set<NodeId> inside(group.nodes.begin(), group.nodes.end());
+    candidate.inputs = values_read(graph_, group);
     int folds = 0;
-    for (const NodeId id : group.nodes) {
-      const Node& node = graph_.node(id);
-      if (has_trait(node.op, OpTrait::reduction)) candidate.fold = id, ++folds;
-      for (const ValueId input : node.inputs) {
-        if (input == no_value) continue;
-        const Value& value = graph_.value(input);
-        if (value.producer == no_node || !inside.contains(value.producer)) candidate.inputs.insert(input);
-      }
-    }
+    for (const NodeId id : group.nodes)
+      if (has_trait(graph_.node(id).op, OpTrait::reduction)) candidate.fold = id, ++folds;
     if (folds != 1) candidate.fold = no_node;
     return candidate;
   }
 
-  /// The groups that write what a value is made of, through nodes that need no kernel.
-  void add_writers(ValueId id, std::set<std::size_t>& found) const {
-    if (const auto writer = writers_.find(id); writer != writers_.end()) {
-      found.insert(writer->second);
-      return;
-    }
-    const NodeId producer = graph_.value(id).producer;
-    if (producer == no_node) return;
-    for (const ValueId input : graph_.node(producer).inputs)
-      if (input != no_value) add_writers(input, found);
-  }
   [[nodiscard]] std::set<std::size_t> read_groups(std::size_t i) const {
     std::set<std::size_t> found;
-    for (const ValueId input : candidates_[i].inputs) add_writers(input, found);
+    for (const ValueId input : candidates_[i].inputs) add_writers(graph_, writers_, input, found);
     return found;
   }
 

@@ -215,4 +215,14 @@ inline Graph metaformer_blocks() {
   return graph;
 }
 
+/// Per launch of the graph's plan, how many outputs its kernel has.
+inline std::vector<std::size_t> outputs_of_launches(const Graph& graph, const LoweringOptions& options) {
+  const Plan plan = lower(graph, options);
+  std::vector<std::size_t> result;
+  result.reserve(plan.launches.size());
+  for (const Launch& launch : plan.launches)
+    result.push_back(plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.outputs.size());
+  return result;
+}
+
 }  // namespace sylvite

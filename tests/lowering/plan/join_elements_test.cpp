@@ -19,16 +19,6 @@ LoweringOptions on_device() {
   return options;
 }
 
-/// Per launch, how many outputs its kernel has.
-std::vector<std::size_t> outputs_of(const Graph& graph, const LoweringOptions& options) {
-  const Plan plan = lower(graph, options);
-  std::vector<std::size_t> result;
-  result.reserve(plan.launches.size());
-  for (const Launch& launch : plan.launches)
-    result.push_back(plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.outputs.size());
-  return result;
-}
-
 void expect_same_results(const Graph& graph, const LoweringOptions& options) {
   std::vector<Tensor> inputs;
   inputs.reserve(graph.inputs.size());
@@ -58,7 +48,7 @@ class JoinElements : public testing::Test {
 TEST_F(JoinElements, AStepOfAnOptimiserIsOneKernelOnADevice) {
   const ValueId moment = add(x, y), square = add(z, mul(y, y));
   graph.outputs = {moment, square, graph.add(Op::div, {moment, exp(square)})};
-  EXPECT_THAT(outputs_of(graph, on_device()), ElementsAre(3));
+  EXPECT_THAT(outputs_of_launches(graph, on_device()), ElementsAre(3));
   expect_same_results(graph, on_device());
 }
 
@@ -66,29 +56,29 @@ TEST_F(JoinElements, AStepOfAnOptimiserIsOneKernelOnADevice) {
 TEST_F(JoinElements, WhatMayBeWrittenOverAnInputStaysApartOnACpu) {
   const ValueId moment = add(x, y);
   graph.outputs = {moment, exp(mul(moment, moment))};
-  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1));
 }
 
 TEST_F(JoinElements, BothPartsOfAComplexNumberAreOneKernel) {
   const ValueId a = exp(matmul(x, y)), b = exp(matmul(x, z)), c = exp(matmul(y, z));
   const ValueId real = graph.add(Op::sub, {mul(a, b), mul(b, c)}), imaginary = add(mul(a, c), mul(b, b));
   graph.outputs = {matmul(real, real), matmul(imaginary, imaginary)};
-  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 2, 1, 1));
-  EXPECT_THAT(outputs_of(graph, on_device()), ElementsAre(1, 1, 1, 2, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1, 1, 2, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, on_device()), ElementsAre(1, 1, 1, 2, 1, 1));
   expect_same_results(graph, {});
 }
 
 TEST_F(JoinElements, WhatDependsOnTheOtherByWayOfMoreStaysApart) {
   const ValueId first = exp(x), between = matmul(first, y);
   graph.outputs = {matmul(graph.add(Op::div, {first, between}), y), matmul(first, z)};
-  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1, 1, 1));
 }
 
 /// The product in between reads the first result; the kernel stands ahead of it.
 TEST_F(JoinElements, WhatDependsOnTheFirstMovesBehind) {
   const ValueId first = exp(x), between = matmul(first, y), second = graph.add(Op::sin, {add(x, z)});
   graph.outputs = {between, matmul(first, second)};
-  EXPECT_THAT(outputs_of(graph, on_device()), ElementsAre(2, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, on_device()), ElementsAre(2, 1, 1));
   expect_same_results(graph, on_device());
 }
 
@@ -96,7 +86,7 @@ TEST_F(JoinElements, WhatReadsOtherElementsStaysApart) {
   const ValueId first = exp(x);
   const ValueId turned = graph.add(Op::transpose, {first}, {{"perm", Dims{1, 0}}});
   graph.outputs = {matmul(add(turned, first), y), matmul(first, z)};
-  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1, 1, 1));
 }
 
 TEST_F(JoinElements, ViewsOfAResultKeepItInMemory) {
@@ -109,9 +99,10 @@ TEST_F(JoinElements, ViewsOfAResultKeepItInMemory) {
 TEST_F(JoinElements, LaunchesOfFewElementsAreOneOnADevice) {
   const ValueId a = graph.add_input("a", f32({8, 8})), b = graph.add_input("b", f32({8, 8}));
   graph.outputs = {exp(a), exp(b)};
-  EXPECT_THAT(outputs_of(graph, on_device()), ElementsAre(2));
+  EXPECT_THAT(outputs_of_launches(graph, on_device()), ElementsAre(2));
   graph.outputs = {exp(x), exp(y)};
-  EXPECT_THAT(outputs_of(graph, on_device()), ElementsAre(1, 1)) << "they share nothing, and take long";
+  EXPECT_THAT(outputs_of_launches(graph, on_device()), ElementsAre(1, 1))
+      << "they share nothing, and take long";
 }
 
 }  // namespace

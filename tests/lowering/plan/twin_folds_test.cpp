@@ -26,16 +26,6 @@ LoweringOptions with_template_for(int folds) {
   return options;
 }
 
-/// Per launch, how many outputs its kernel has.
-std::vector<std::size_t> outputs_of(const Graph& graph, const LoweringOptions& options) {
-  const Plan plan = lower(graph, options);
-  std::vector<std::size_t> result;
-  result.reserve(plan.launches.size());
-  for (const Launch& launch : plan.launches)
-    result.push_back(plan.kernels.at(static_cast<std::size_t>(launch.kernel)).body.outputs.size());
-  return result;
-}
-
 class TwinFolds : public testing::Test {
  protected:
   ValueId sum(ValueId id, const Dims& axes) {
@@ -54,7 +44,7 @@ TEST_F(TwinFolds, PlacesOfExtremesAreKernelsOfTheirOwn) {
   for (const ValueId id : {d, x})
     graph.outputs.push_back(
         graph.add(Op::arg_min, {id}, {{"axis", std::int64_t{0}}, {"keepdims", std::int64_t{1}}}));
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(1, 1));
 }
 
 /// The gradient of a normalisation over columns; what the first sum makes stands before the second in the graph.
@@ -63,9 +53,9 @@ TEST_F(TwinFolds, SumsOfAGradientAreOneKernel) {
   const ValueId half = graph.add(Op::exp, {shift});
   const ValueId scale = sum(mul(d, sub(x, mean)), {0});
   graph.outputs = {sub(mul(d, half), mul(x, scale)), shift};
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(2, 1, 1));
-  EXPECT_THAT(outputs_of(graph, with_template_for(1)), ElementsAre(1, 1, 1, 1));
-  EXPECT_THAT(outputs_of(graph, {}), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(2, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(1)), ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1, 1, 1));
   std::vector<Tensor> inputs;
   inputs.reserve(graph.inputs.size());
   for (const ValueId id : graph.inputs)
@@ -81,20 +71,20 @@ TEST_F(TwinFolds, WhatReadsTheOtherStaysApart) {
   const ValueId first = sum(x, {0});
   const ValueId apart = sub(x, first);
   graph.outputs = {sum(mul(apart, apart), {0}), first};
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(1, 1));
 }
 
 TEST_F(TwinFolds, LargeFoldsOfDifferentValuesOrDimsStayApart) {
   graph.outputs = {sum(d, {0}), sum(x, {0})};
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(1, 1));
   graph.outputs = {sum(d, {0}), sum(mul(d, x), {1})};
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(1, 1));
 }
 
 TEST_F(TwinFolds, SmallFoldsAreOneLaunch) {
   const ValueId a = graph.add_input("a", f32({64, 100})), b = graph.add_input("b", f32({64, 100}));
   graph.outputs = {sum(a, {0}), sum(b, {0})};
-  EXPECT_THAT(outputs_of(graph, with_template_for(2)), ElementsAre(2));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(2));
 }
 
 }  // namespace
