@@ -35,6 +35,9 @@ struct Algorithm {
 /// The stage that writes all outputs in the form "together".
 inline constexpr std::string_view together_stage = "results";
 
+/// Have all results of a body one shape and layout? The form "together" asks for that.
+[[nodiscard]] bool results_lie_alike(const Graph& body);
+
 /// The stage that writes body output `id`; see above.
 [[nodiscard]] std::string output_stage(const Kernel& kernel, ValueId id);
 

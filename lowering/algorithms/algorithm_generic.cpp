@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/error.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/algorithm_forms.h"
@@ -121,13 +123,16 @@ Algorithm build_device(const Kernel& kernel, const Form& form) {
   return build_generic(kernel, form);
 }
 
+bool results_lie_alike(const Graph& body) {
+  const TensorType& first = body.type(body.outputs.front());
+  return std::ranges::all_of(body.outputs, [&](ValueId output) {
+    return body.type(output).shape == first.shape && body.type(output).layout == first.layout;
+  });
+}
+
 Algorithm build_together(const Kernel& kernel, const Form& /*form*/) {
-  const TensorType& first = kernel.body.type(kernel.body.outputs.front());
-  for (const ValueId output : kernel.body.outputs) {
-    const TensorType& own = kernel.body.type(output);
-    if (own.shape != first.shape || own.layout != first.layout)
-      throw UnsupportedError("form together: the kernel's results do not lie alike");
-  }
+  if (!results_lie_alike(kernel.body))
+    throw UnsupportedError("form together: the kernel's results do not lie alike");
   AlgorithmBuilder builder(kernel, layout_packings(kernel));
   builder.define_rest();
   return builder.finish_together();

@@ -18,8 +18,8 @@ namespace sylvite {
 namespace {
 
 constexpr std::size_t furthest = 16;  ///< groups between two whose results take memory for a while
-constexpr std::int64_t short_launch_bytes = 1
-                                            << 18;  ///< a result that takes a device less time than a launch
+/// A result that takes a device less time than a launch.
+constexpr std::int64_t short_launch_bytes = 1 << 18;
 
 /// How much one kernel may have: registers and the time to compile grow with each.
 struct Most {
@@ -60,16 +60,17 @@ class ElementJoiner {
         place_(groups_.size()) {
     outputs_.insert(graph.outputs.begin(), graph.outputs.end());
     inputs_.insert(graph.inputs.begin(), graph.inputs.end());
+    std::map<ValueId, GroupId> writers;
     for (const State& state : graph.states) states_[graph.outputs[state.output]] = graph.inputs[state.input];
     for (GroupId id = 0; id < groups_.size(); ++id) {
       order_.push_back(id);
       place_[id] = id;
       elements_.push_back(elements_of(groups_[id]));
-      for (const ValueId output : groups_[id].outputs) writers_[output] = id;
+      for (const ValueId output : groups_[id].outputs) writers[output] = id;
       for (const ValueId value : elements_[id].reads) readers_[value].insert(id);
     }
     for (Elements& each : elements_)
-      for (const ValueId value : each.reads) add_writers(graph, writers_, value, each.writers);
+      for (const ValueId value : each.reads) add_writers(graph, writers, value, each.writers);
     note_viewed();
   }
 
@@ -250,7 +251,6 @@ class ElementJoiner {
       readers_[value].insert(id);
     }
     for (const ValueId output : groups_[id].outputs) readers_[output].erase(id);
-    for (const ValueId output : groups_[other].outputs) writers_[output] = id;
     for (Elements& each : elements_)
       if (each.writers.erase(other) > 0) each.writers.insert(id);
     Elements& both = elements_[id];
@@ -286,10 +286,9 @@ class ElementJoiner {
   bool on_device_;
   Most most_;
   std::vector<Group> groups_;
-  std::vector<GroupId> order_;      ///< those that others took are empty
-  std::vector<std::size_t> place_;  ///< per group, in the order
-  std::vector<Elements> elements_;  ///< per group
-  std::map<ValueId, GroupId> writers_;
+  std::vector<GroupId> order_;                    ///< those that others took are empty
+  std::vector<std::size_t> place_;                ///< per group, in the order
+  std::vector<Elements> elements_;                ///< per group
   std::map<ValueId, std::set<GroupId>> readers_;  ///< groups that read a value itself
   std::set<ValueId> outputs_, inputs_;            ///< of the graph
   std::map<ValueId, ValueId> states_;             ///< by their next values

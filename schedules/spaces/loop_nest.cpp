@@ -153,10 +153,8 @@ std::string refuse_elements(const Kernel& kernel) {
   const Graph& body = kernel.open ? *kernel.open : kernel.body;
   for (const Node& node : body.nodes())
     if (!update_stages(node.op).empty()) return "the kernel folds";
-  const TensorType& first = body.type(body.outputs.front());
+  if (!results_lie_alike(body)) return "the results do not lie alike";
   for (const ValueId output : body.outputs) {
-    const TensorType& own = body.type(output);
-    if (own.shape != first.shape || own.layout != first.layout) return "the results do not lie alike";
     const NodeId producer = body.value(output).producer;
     if (body.outputs.size() > 1 && (producer == no_node || body.node(producer).outputs.size() != 1))
       return "the kernel has several outputs";
