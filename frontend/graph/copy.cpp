@@ -54,6 +54,7 @@ ValueId GraphCopier::add_input(ValueId old) {
 void GraphCopier::add_inputs() {
   for (const ValueId input : source_.inputs) add_input(input);
   graph_.states = source_.states;
+  graph_.overwrites = source_.overwrites;
 }
 
 void GraphCopier::copy_left() {

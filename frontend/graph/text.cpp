@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -66,8 +68,13 @@ std::string returned_text(const Graph& graph) {
   std::string text;
   for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
     text += (i > 0 ? ", " : " ") + reference_text(graph, graph.outputs[i]);
-    for (const State& state : graph.states)
-      if (state.output == i) text += " to " + reference_text(graph, graph.inputs.at(state.input));
+    const auto add_input = [&](const std::vector<State>& pairs, std::string_view word) {
+      for (const State& pair : pairs)
+        if (pair.output == i)
+          text += fmt::format(" {} {}", word, reference_text(graph, graph.inputs.at(pair.input)));
+    };
+    add_input(graph.states, "to");
+    add_input(graph.overwrites, "over");
   }
   return text;
 }
@@ -108,7 +115,8 @@ class Parser {
     lexer_.expect_word("return");
     while (lexer_.peek() == '%' || !graph_.outputs.empty()) {
       graph_.outputs.push_back(parse_reference());
-      if (lexer_.peek() == 't') parse_state();
+      if (lexer_.peek() == 't') parse_pair("to", graph_.states);
+      if (lexer_.peek() == 'o') parse_pair("over", graph_.overwrites);
       if (!lexer_.accept(',')) break;
     }
     lexer_.expect('}');
@@ -146,15 +154,16 @@ class Parser {
     }
   }
 
-  /// The output before is the next value of an input: to %past
-  void parse_state() {
-    lexer_.expect_word("to");
+  /// The output before is the next value of an input, or is written over it: to %past, over %past
+  void parse_pair(std::string_view word, std::vector<State>& pairs) {
+    lexer_.expect_word(word);
     const ValueId past = parse_reference();
     const auto found = std::ranges::find(graph_.inputs, past);
-    if (found == graph_.inputs.end()) lexer_.fail("a state is no input");
+    if (found == graph_.inputs.end()) lexer_.fail(fmt::format("what stands behind '{}' is no input", word));
     const auto input = static_cast<std::size_t>(found - graph_.inputs.begin());
-    if (graph_.state_inputs()[input]) lexer_.fail("a state has two next values");
-    graph_.states.push_back({input, graph_.outputs.size() - 1});
+    if (std::ranges::find(pairs, input, &State::input) != pairs.end())
+      lexer_.fail(fmt::format("an input stands behind '{}' twice", word));
+    pairs.push_back({input, graph_.outputs.size() - 1});
   }
 
   void parse_statement() {

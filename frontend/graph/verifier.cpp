@@ -176,10 +176,13 @@ void check_values(const Graph& graph, Problems& problems) {
   }
 }
 
+/// Of states, and of what is written over inputs: an input and an output of one type, each in one pair.
 void check_states(const Graph& graph, Problems& problems) {
   std::set<std::size_t> inputs;
   std::set<std::size_t> outputs;
-  for (const State& state : graph.states) {
+  std::vector<State> pairs = graph.states;
+  pairs.insert(pairs.end(), graph.overwrites.begin(), graph.overwrites.end());
+  for (const State& state : pairs) {
     if (state.input >= graph.inputs.size() || state.output >= graph.outputs.size()) {
       problems.push_back(fmt::format("a state is input {} and output {}", state.input, state.output));
       continue;

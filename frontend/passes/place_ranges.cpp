@@ -135,7 +135,7 @@ std::optional<Box> places_of_tuples(const Graph& graph, const Node& node) {
   return next == tuples.size() ? std::optional(box) : std::nullopt;
 }
 
-/// A state that is written stays where it lies: a scatter does that.
+/// A state that is written stays where it lies, as does what is written over an input: a scatter does that.
 bool is_of_state(const Graph& graph, ValueId id) {
   while (true) {
     const NodeId producer = graph.value(id).producer;
@@ -144,8 +144,8 @@ bool is_of_state(const Graph& graph, ValueId id) {
     if (node.op != Op::scatter_nd && node.op != Op::scatter_elements && node.op != Op::reshape) return false;
     id = node.inputs[0];
   }
-  return std::ranges::any_of(graph.states,
-                             [&](const State& state) { return graph.inputs[state.input] == id; });
+  const auto is_input = [&](const State& pair) { return graph.inputs[pair.input] == id; };
+  return std::ranges::any_of(graph.states, is_input) || std::ranges::any_of(graph.overwrites, is_input);
 }
 
 class Placer {

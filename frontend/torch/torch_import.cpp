@@ -53,6 +53,7 @@ class Importer {
     for (TorchOutput& write : result_.writes)
       give_out(written_values_[write.input], write,
                text_.inputs[static_cast<std::size_t>(write.input)].name + "_written");
+    for (const auto& [output, input] : options_.overwrites) add_overwrite(output, input);
     result_.graph = without_dead_nodes(result_.graph);  // what bodies of loops were made of
     return std::move(result_);
   }
@@ -434,6 +435,18 @@ class Importer {
     const bool is_taken = std::ranges::find(graph.output_names, name) != graph.output_names.end();
     graph.outputs.push_back(stored.id());
     graph.output_names.push_back(is_taken ? fmt::format("{}_{}", name, output.graph_output) : name);
+  }
+
+  void add_overwrite(std::size_t number, const std::string& name) {
+    const auto found = inputs_.find(name);
+    if (number >= result_.outputs.size() || found == inputs_.end())
+      throw UsageError("there is no output {}, or no input '{}', to write over", number, name);
+    const TorchOutput& output = result_.outputs[number];
+    const TorchInput& input = result_.inputs[static_cast<std::size_t>(found->second)];
+    if (output.kind != TorchOutput::Kind::computed || input.graph_input < 0) return;
+    if (output.tensor.type != input.tensor.type || output.tensor.strides != input.tensor.strides) return;
+    result_.graph.overwrites.push_back(
+        {static_cast<std::size_t>(input.graph_input), static_cast<std::size_t>(output.graph_output)});
   }
 
   const TorchText& text_;

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontend/ops/gradient_kernels.h"
@@ -18,6 +19,9 @@ struct TorchImportOptions {
   /// Inputs to take as constants, by name without %. REQUIRES dense tensors of the declared type and shape; an input
   /// with other strides is given in the order of its memory: see TorchInput.
   std::map<std::string, Tensor> constants = {};
+  /// Outputs, by their place in the text's list, that the caller writes over inputs once a run is done, by name without %, and
+  /// that nothing else shows: Graph::overwrites has those that lie as their inputs do.
+  std::vector<std::pair<std::size_t, std::string>> overwrites = {};
   std::int64_t max_nodes = 30'000;  ///< most operations that the text may have
   GradientKernels gradients = GradientKernels::none;
 };

@@ -58,6 +58,9 @@ class Graph {
   /// Values that stay between runs; no input and no output is in two. To the interpreter they are inputs and outputs as
   /// others; a compiled model keeps them, and its runs neither take nor give them.
   std::vector<State> states;
+  /// Outputs that the caller writes over an input once a run is done, and that a run may write there itself. No input and
+  /// no output is in two, and none is a state; to the interpreter they are inputs and outputs as others.
+  std::vector<State> overwrites;
   /// The name of output i: output_names[i] where given, else the value's name.
   [[nodiscard]] const std::string& output_name(std::size_t i) const;
 

@@ -8,7 +8,8 @@
 //     return %v1
 //   }
 //
-// In `return %y, %next to %past` the second output is the next value of the input %past (Graph::states).
+// In `return %y, %next to %past` the second output is the next value of the input %past (Graph::states), and in
+// `%next over %past` it may be written over that input (Graph::overwrites).
 
 #include <functional>
 #include <optional>

@@ -62,6 +62,14 @@ void check_aliases(const Plan& plan, Problems& problems) {
   }
 }
 
+/// Is it a state, or an input over which an output is written?
+bool may_be_written_in_place(const Plan& plan, BufferId root) {
+  const BufferKind kind = buffer_at(plan, root).kind;
+  const auto lies_there = [&](const Port& output) { return root_of(plan, output.buffer) == root; };
+  return kind == BufferKind::state ||
+         (kind == BufferKind::input && std::ranges::any_of(plan.outputs, lies_there));
+}
+
 /// Which bytes of each root have been written.
 class Written {
  public:
@@ -73,7 +81,7 @@ class Written {
     }
   }
 
-  /// False when some of the buffer's bytes were written before, unless they are a state's.
+  /// False when some of the buffer's bytes were written before, unless they may be written in place.
   bool write(BufferId id, std::int64_t trip) {
     const std::int64_t begin = offset_in_root(plan_, id, trip);
     std::int64_t end = begin + size(id);
@@ -92,7 +100,7 @@ class Written {
       next = ranges.erase(before);
     }
     ranges[joined_begin] = joined_end;
-    return is_fresh || buffer_at(plan_, root_of(plan_, id)).kind == BufferKind::state;
+    return is_fresh || may_be_written_in_place(plan_, root_of(plan_, id));
   }
 
   [[nodiscard]] bool covers(BufferId id, std::int64_t trip = 0) {
@@ -167,9 +175,9 @@ bool lies_in(const Plan& plan, BufferId id, BufferId whole) {
   return id == whole;
 }
 
-/// A state's last value is not read with what replaces it, or later: only the value that was written is.
+/// The last value of a state or input is not read with what replaces it, or later: only the value that was written is.
 void check_states(const Plan& plan, Problems& problems) {
-  std::map<BufferId, std::vector<BufferId>> written;  // per state: in order
+  std::map<BufferId, std::vector<BufferId>> written;  // per state or input: in order
   const auto check_read = [&](const std::string& reader, BufferId id) {
     for (const BufferId each : written[root_of(plan, id)]) {
       if (lies_in(plan, id, each)) continue;
@@ -182,11 +190,14 @@ void check_states(const Plan& plan, Problems& problems) {
     const std::size_t inputs = kernel.body.inputs.size();
     const bool in_place = !kernel.body.nodes().empty() && writes_in_place(kernel.body.nodes().back().op);
     const auto note_writes = [&] {
-      for (std::size_t i = inputs; i < launch.arguments.size(); ++i)
-        if (buffer_at(plan, root_of(plan, launch.arguments[i])).kind == BufferKind::state)
-          written[root_of(plan, launch.arguments[i])].push_back(launch.arguments[i]);
+      for (std::size_t i = inputs; i < launch.arguments.size(); ++i) {
+        const BufferId root = root_of(plan, launch.arguments[i]);
+        if (buffer_at(plan, root).kind == BufferKind::state ||
+            (in_place && may_be_written_in_place(plan, root)))
+          written[root].push_back(launch.arguments[i]);
         else if (in_place)
           problems.push_back(fmt::format("launch '{}' writes in place what is no state", launch.name));
+      }
     };
     if (!in_place) note_writes();
     for (std::size_t i = 0; i < inputs && i < launch.arguments.size(); ++i)

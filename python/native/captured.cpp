@@ -266,6 +266,7 @@ ChosenCapture choose_captured(const CapturedGraph& graph, const Sizes& sizes,
     TorchGraph torch = import_torch(
         graph.text, {.sizes = by_name(graph, is_open ? with_held(*open, at) : sizes),
                      .constants = open != nullptr ? open->constants : constants_of(graph, parameters),
+                     .overwrites = graph.overwrites,
                      .gradients = gradient_kernels(setup->machine)});
     CapturedPorts ports{reads_of(graph, torch), std::move(torch.outputs)};
     Imported imported = load_graph_at(at, std::move(torch.graph), setup);

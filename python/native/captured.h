@@ -41,6 +41,8 @@ struct CapturedGraph {
   std::vector<CapturedInput> inputs;  ///< as called
   std::vector<CapturedSymbol> symbols;
   Constants held;
+  /// Outputs of the text that are written over inputs, by name, and that nothing else shows.
+  std::vector<std::pair<std::size_t, std::string>> overwrites = {};
 };
 
 /// A parameter whose value the program has taken in.
@@ -69,6 +71,7 @@ struct CapturedProgram {
   std::vector<CapturedRead> lies;          ///< per output of the text: an input that lies as it does
   std::vector<bool> owns;                  ///< per output of the program: it is memory of its own
   std::vector<Overwrite> overwrites = {};  ///< what the graph writes that may be written in place, by output
+  std::vector<Overwrite> written = {};     ///< what its kernels write in place, whatever memory it is given
   bool is_borrowed = false;                ///< its kernels are the best at other sizes
   int runs = 0;                            ///< while they are
   bool has_run = false;                    ///< what is wrong with its kernels is known

@@ -1,6 +1,7 @@
 #include "python/native/program.h"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -240,26 +241,38 @@ bool lie_alike(const CapturedRead& one, const CapturedRead& other) {
   return one.dtype == other.dtype && one.dims == other.dims && one.strides == other.strides;
 }
 
-/// Writes whose results may take the memory of their inputs, as nothing else shows them.
-std::vector<Overwrite> overwrites_of(const Captured& captured, const CapturedProgram& program) {
-  std::map<int, int> uses;  // of outputs of the graph
-  for (const TorchOutput& output : program.ports.outputs) ++uses[output.graph_output];
+/// Writes of what nothing else shows, over memory that no other input has.
+std::vector<Write> lone_writes(const Captured& captured) {
+  std::map<std::size_t, int> uses;  // of the text's outputs
+  for (const Write& write : captured.writes) ++uses[write.result];
   for (const Result& result : captured.results)
-    if (result.kind == Result::Kind::value || result.kind == Result::Kind::part)
-      ++uses[program.ports.outputs.at(result.number).graph_output];
-  std::vector<Overwrite> found;
-  for (const Write& write : captured.writes) {
+    if (result.kind == Result::Kind::value || result.kind == Result::Kind::part) ++uses[result.number];
+  std::vector<Write> found;
+  std::ranges::copy_if(captured.writes, std::back_inserter(found),
+                       [&](const Write& write) { return write.is_alone && uses[write.result] == 1; });
+  return found;
+}
+
+/// Results that lie, or may lie, where the inputs are over which they are written.
+void note_overwrites(const Captured& captured, CapturedProgram& program) {
+  const Bindings& bindings = program.built.program.bindings();
+  for (const Write& write : lone_writes(captured)) {
     const TorchOutput& output = program.ports.outputs.at(write.result);
     const auto read = std::ranges::find(program.ports.reads, write.input, &CapturedRead::input);
-    if (!write.is_alone || output.graph_output < 0 || uses[output.graph_output]++ > 1 ||
-        read == program.ports.reads.end() || !lie_alike(*read, program.lies.at(write.result)))
+    if (output.graph_output < 0 || read == program.ports.reads.end() ||
+        !lie_alike(*read, program.lies.at(write.result)))
       continue;
     const Overwrite places{static_cast<std::size_t>(output.graph_output),
                            static_cast<std::size_t>(read - program.ports.reads.begin())};
-    if (program.built.program.may_write_over(places)) found.push_back(places);
+    const Location input{BufferKind::input, static_cast<std::int64_t>(places.input)};
+    if (bindings.outputs.at(places.output) == input) {
+      program.owns.at(places.output) = true;
+      program.written.push_back(places);
+    } else if (program.built.program.may_write_over(places)) {
+      program.overwrites.push_back(places);
+    }
   }
-  std::ranges::sort(found, {}, &Overwrite::output);
-  return found;
+  std::ranges::sort(program.overwrites, {}, &Overwrite::output);
 }
 
 /// The program for these sizes, built where it is missing or parameters have changed; nullptr while it is being made, and
@@ -278,7 +291,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   if (made == nullptr) return nullptr;
   if (captured.open && !made->is_borrowed)
     captured.open->known.note_new(made->built.program.plan(), *made->built.choices);
-  made->overwrites = overwrites_of(captured, *made);
+  note_overwrites(captured, *made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
@@ -458,6 +471,8 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
                                   static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
       captured->shown.insert(captured->writes.back().input);
     }
+    for (const Write& write : lone_writes(*captured))
+      captured->graph.overwrites.emplace_back(write.result, captured->graph.inputs.at(write.input).name);
     if (captured->setup->machine.gpu) {
       captured->device = read_device_tools(device);
       captured->counts.set_counters(captured->device->find_counters);

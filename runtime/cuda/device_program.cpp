@@ -320,8 +320,8 @@ void DeviceProgram::copy_outputs(cuda::StreamHandle stream, const std::vector<cu
     const std::size_t bytes = bytes_of(bindings_.results[i]);
     if (has_own_memory(bindings_, i) || bytes == 0) continue;
     const bool is_constant = place.kind == BufferKind::weight;
-    cuda::copy_bytes(outputs[i], is_constant ? constant_results_.at(i).address() : from(place), bytes,
-                     stream);
+    const cuda::DevicePointer made = is_constant ? constant_results_.at(i).address() : from(place);
+    if (made != outputs[i]) cuda::copy_bytes(outputs[i], made, bytes, stream);
   }
 }
 
