@@ -20,12 +20,12 @@ struct Overwrite {
 /// The address where results may lie, nullptr for others.
 [[nodiscard]] const void* aligned(const void* address);
 
-/// Does an element of the result follow from the same element of inputs, and is it written once? A loop that shifts its last step
-/// inwards computes elements again.
+/// Is an element of each result written once? A loop that shifts its last step inwards computes elements again.
 [[nodiscard]] bool writes_once(const Kernel& kernel, const Candidate& candidate);
 
 /// May the result be written over the input? Nothing reads the input behind the launch that writes the result, and that launch
-/// itself reads it only if it writes once. `once`: per kernel of the plan. REQUIRES as many bytes.
+/// itself reads it only if it writes once, for this result and those that it writes before. `once`: per kernel of the plan.
+/// REQUIRES as many bytes.
 [[nodiscard]] bool may_overwrite(const Plan& plan, const Bindings& bindings, const std::vector<bool>& once,
                                  const Overwrite& places);
 

@@ -397,7 +397,7 @@ std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<
 }
 
 bool Program::may_write_over(const Overwrite& places) const {
-  return !rep_->options.on_device && may_overwrite(rep_->plan, rep_->bindings, rep_->code->once, places);
+  return may_overwrite(rep_->plan, rep_->bindings, rep_->code->once, places);
 }
 
 std::vector<Tensor> Program::states() const {

@@ -100,7 +100,7 @@ class Program {
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
                                         std::vector<LaunchTime>* profile = nullptr,
                                         const std::vector<Overwrite>& over = {});
-  /// See may_overwrite; false on a device.
+  /// See may_overwrite.
   [[nodiscard]] bool may_write_over(const Overwrite& places) const;
 
   /// Copies of the values that stay between runs, in the plan's order; zero before the first run. A run that throws

@@ -78,13 +78,36 @@ class ElementJoiner {
     for (std::size_t at = 0; at < order_.size(); ++at)
       while (take_next(order_[at])) continue;
     std::vector<Group> result;
-    for (const GroupId id : order_)
-      if (!groups_[id].nodes.empty()) result.push_back(std::move(groups_[id]));
+    for (const GroupId id : order_) {
+      if (groups_[id].nodes.empty()) continue;
+      if (groups_[id].outputs.size() > 1) order_results(groups_[id]);
+      result.push_back(std::move(groups_[id]));
+    }
     return result;
   }
 
  private:
   [[nodiscard]] const TensorType& type_of(const Group& group) const { return graph_.type(group.outputs[0]); }
+
+  /// Those that are computed from most inputs are stored first: others may then be written over inputs that these need, as
+  /// moments are in a step of training (runtime/overwrite.h).
+  void order_results(Group& group) const {
+    std::map<ValueId, std::set<ValueId>> reads;  // by value of the group
+    for (const NodeId id : group.nodes) {
+      const Node& node = graph_.node(id);
+      std::set<ValueId> all;
+      for (const ValueId input : node.inputs) {
+        const auto found = reads.find(input);
+        if (found != reads.end())
+          all.insert(found->second.begin(), found->second.end());
+        else if (inputs_.contains(input))
+          all.insert(input);
+      }
+      for (const ValueId output : node.outputs) reads[output] = all;
+    }
+    std::ranges::stable_sort(group.outputs, std::ranges::greater{},
+                             [&](ValueId id) { return reads[id].size(); });
+  }
 
   void note_viewed() {
     std::set<NodeId> grouped;

@@ -63,6 +63,7 @@ DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, PyObjec
   arguments_.outputs.resize(values_.size());
   read_inputs(list);
   tools_.lets_go && !program_.built.setup->config.runtime_cuda_graph ? run_in_turns(list, kept) : run_whole();
+  program_.has_run = true;
 }
 
 void DeviceRun::read_inputs(PyObject* list) {
@@ -90,11 +91,19 @@ void DeviceRun::read_inputs(PyObject* list) {
     }
     arguments_.inputs.push_back(address_of(placed));
   }
-  for (const Overwrite& each : program_.written) {
-    if (arguments_.inputs[each.input] == 0) continue;
+  place_overwrites(items);
+}
+
+/// Results that lie in inputs, or may: these not at the first run, as a kernel that fails leaves inputs as they were.
+void DeviceRun::place_overwrites(const std::vector<PyObject*>& items) {
+  const auto place = [&](const Overwrite& each) {
     PyObject* item = items.at(program_.ports.reads[each.input].input);
-    values_[each.output] = copies_[each.input] ? Ref::share(copies_[each.input].get()) : Ref::share(item);
-  }
+    values_[each.output] = Ref::share(copies_[each.input] ? copies_[each.input].get() : item);
+  };
+  for (const Overwrite& each : program_.written)
+    if (arguments_.inputs[each.input] != 0) place(each);
+  for (const Overwrite& each : program_.overwrites)
+    if (program_.has_run && arguments_.inputs[each.input] != 0 && !copies_[each.input]) place(each);
 }
 
 void DeviceRun::run_whole() {

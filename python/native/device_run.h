@@ -43,6 +43,7 @@ class DeviceRun {
 
  private:
   void read_inputs(PyObject* list);
+  void place_overwrites(const std::vector<PyObject*>& items);
   void run_whole();
   void run_in_turns(PyObject* list, const std::set<std::size_t>& kept);
   [[nodiscard]] cuda::DevicePointer take_output(std::size_t output);

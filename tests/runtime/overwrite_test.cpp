@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "frontend/values/copy_of.h"
+#include "lowering/plan/plan.h"
+#include "schedules/space.h"
 #include "tests/runtime/test_session.h"
+#include "tests/support/sample_card.h"
 
 namespace sylvite::overwrite_test {
 namespace {
@@ -71,6 +74,39 @@ TEST(Overwrite, AnInputThatIsAResultStays) {
   const TemporaryFolder folder;
   const Built built = build_graph(std::move(graph), test_options(folder.path()));
   EXPECT_FALSE(built.program.may_write_over({0, 0}));
+}
+
+/// Which results of a graph, as a GPU computes it, may be written over the inputs of their numbers.
+std::vector<bool> written_on_device(const Graph& graph) {
+  LoweringOptions options;
+  options.refuse_template = [](const Kernel&) { return ""; };
+  const Plan plan = lower(graph, options);
+  EXPECT_EQ(plan.launches.size(), 1U);
+  const Machine machine = with_gpu(detect_machine(1), sample_card());
+  std::vector<Candidate> candidates;
+  std::vector<bool> once, found;
+  for (const Kernel& kernel : plan.kernels) {
+    candidates.push_back(default_candidate(kernel, machine));
+    once.push_back(writes_once(kernel, candidates.back()));
+  }
+  const Bindings bindings = bind_plan(plan, candidates);
+  for (std::size_t i = 0; i < graph.outputs.size(); ++i)
+    found.push_back(may_overwrite(plan, bindings, once, {i, i}));
+  return found;
+}
+
+/// A place is stored before the momentum that it follows from, whatever the order of the graph's results.
+TEST(Overwrite, ResultsOfOneKernelAreStoredInTurn) {
+  Graph graph = step_of({64, 64});
+  EXPECT_EQ(written_on_device(graph), std::vector<bool>({true, true}));
+  std::swap(graph.inputs[0], graph.inputs[1]);
+  std::swap(graph.outputs[0], graph.outputs[1]);
+  EXPECT_EQ(written_on_device(graph), std::vector<bool>({true, true}));
+  Graph both;  // each follows from both
+  const ValueId x = both.add_input("x", make_type(DType::f32, {64, 64}));
+  const ValueId y = both.add_input("y", make_type(DType::f32, {64, 64}));
+  both.outputs = {both.add(Op::add, {x, times(both, y, 2)}), both.add(Op::sub, {x, y})};
+  EXPECT_EQ(written_on_device(both), std::vector<bool>({false, true}));
 }
 
 }  // namespace
