@@ -92,7 +92,8 @@ bool writes_once(const Kernel& kernel, const Candidate& candidate) {
   const auto is_unfolded = [&](const Node& node) {
     return std::ranges::any_of(traits, [&](OpTrait trait) { return has_trait(node.op, trait); });
   };
-  return (is_one || form == "device_together") &&  // other forms of several results have a loop for each
+  const bool is_together = form == "together" || form == "device_together";
+  return (is_one || is_together) &&  // other forms of several results have a loop for each
          std::ranges::all_of(kernel.body.nodes(), is_unfolded) &&
          std::ranges::all_of(candidate.schedule.decisions, never_shifts);
 }

@@ -50,6 +50,8 @@ bool is_on_elements(const Node& node) {
   return has_trait(node.op, OpTrait::pointwise) || std::ranges::find(views, node.op) != views.end();
 }
 
+using InputsOfValues = std::map<ValueId, std::set<ValueId>>;
+
 class ElementJoiner {
  public:
   ElementJoiner(const Graph& graph, std::vector<Group> groups, const LoweringOptions& options)
@@ -61,6 +63,8 @@ class ElementJoiner {
     outputs_.insert(graph.outputs.begin(), graph.outputs.end());
     inputs_.insert(graph.inputs.begin(), graph.inputs.end());
     std::map<ValueId, GroupId> writers;
+    for (const State& pair : graph.overwrites)
+      overwritten_[graph.outputs[pair.output]] = graph.inputs[pair.input];
     for (const State& state : graph.states) states_[graph.outputs[state.output]] = graph.inputs[state.input];
     for (GroupId id = 0; id < groups_.size(); ++id) {
       order_.push_back(id);
@@ -80,7 +84,10 @@ class ElementJoiner {
     std::vector<Group> result;
     for (const GroupId id : order_) {
       if (groups_[id].nodes.empty()) continue;
-      if (groups_[id].outputs.size() > 1) order_results(groups_[id]);
+      if (groups_[id].outputs.size() > 1) {
+        InputsOfValues reads = inputs_of(groups_[id].nodes);
+        order_results(groups_[id].outputs, reads);
+      }
       result.push_back(std::move(groups_[id]));
     }
     return result;
@@ -89,11 +96,10 @@ class ElementJoiner {
  private:
   [[nodiscard]] const TensorType& type_of(const Group& group) const { return graph_.type(group.outputs[0]); }
 
-  /// Those that are computed from most inputs are stored first: others may then be written over inputs that these need, as
-  /// moments are in a step of training (runtime/overwrite.h).
-  void order_results(Group& group) const {
-    std::map<ValueId, std::set<ValueId>> reads;  // by value of the group
-    for (const NodeId id : group.nodes) {
+  /// By value that these nodes make: the graph's inputs from which it is computed.
+  [[nodiscard]] InputsOfValues inputs_of(const std::vector<NodeId>& nodes) const {
+    InputsOfValues reads;
+    for (const NodeId id : nodes) {
       const Node& node = graph_.node(id);
       std::set<ValueId> all;
       for (const ValueId input : node.inputs) {
@@ -105,8 +111,26 @@ class ElementJoiner {
       }
       for (const ValueId output : node.outputs) reads[output] = all;
     }
-    std::ranges::stable_sort(group.outputs, std::ranges::greater{},
-                             [&](ValueId id) { return reads[id].size(); });
+    return reads;
+  }
+
+  /// Those that are computed from most inputs are stored first: others may then be written over inputs that these need, as
+  /// moments are in a step of training (runtime/overwrite.h).
+  static void order_results(std::vector<ValueId>& outputs, InputsOfValues& reads) {
+    std::ranges::stable_sort(outputs, std::ranges::greater{}, [&](ValueId id) { return reads[id].size(); });
+  }
+
+  /// Is what is written over an input stored once no other result is computed from that?
+  [[nodiscard]] bool keeps_overwrites(const std::vector<NodeId>& nodes, std::vector<ValueId> outputs) const {
+    if (overwritten_.empty()) return true;
+    InputsOfValues reads = inputs_of(nodes);
+    order_results(outputs, reads);
+    for (auto output = outputs.begin(); output != outputs.end(); ++output) {
+      const auto found = overwritten_.find(*output);
+      const auto reads_it = [&](ValueId later) { return reads[later].contains(found->second); };
+      if (found != overwritten_.end() && std::any_of(output + 1, outputs.end(), reads_it)) return false;
+    }
+    return true;
   }
 
   void note_viewed() {
@@ -123,17 +147,7 @@ class ElementJoiner {
         std::ranges::all_of(group.nodes, [&](NodeId id) { return is_on_elements(graph_.node(id)); });
     result.type = type_of(group);
     if (!on_device_ && result.type.element_count() < least_elements_on_cpu) result.fits = false;
-    result.fits = result.fits && !is_written_over(group, result);
     return result;
-  }
-
-  /// On a CPU results of a graph may be written over what it was given, by a kernel of one result (runtime/overwrite.h).
-  [[nodiscard]] bool is_written_over(const Group& group, const Elements& elements) const {
-    return !on_device_ && std::ranges::any_of(group.outputs, [&](ValueId output) {
-      return outputs_.contains(output) && std::ranges::any_of(elements.reads, [&](ValueId value) {
-               return inputs_.contains(value) && graph_.type(value) == graph_.type(output);
-             });
-    });
   }
 
   /// Joins the group with the nearest later one that fits; false where none does.
@@ -214,8 +228,9 @@ class ElementJoiner {
     reads.insert(elements_[other].reads.begin(), elements_[other].reads.end());
     for (const ValueId output : groups_[id].outputs) reads.erase(output);
     std::erase_if(reads, [&](ValueId value) { return is_in_text(graph_.value(value)); });
-    return nodes.size() <= most_.nodes && reads.size() <= most_.inputs &&
-           outputs_of_both(id, other).size() <= most_.outputs;
+    const std::vector<ValueId> outputs = outputs_of_both(id, other);
+    return nodes.size() <= most_.nodes && reads.size() <= most_.inputs && outputs.size() <= most_.outputs &&
+           keeps_overwrites({nodes.begin(), nodes.end()}, outputs);
   }
 
   /// What of both is read outside of them.
@@ -315,6 +330,7 @@ class ElementJoiner {
   std::map<ValueId, std::set<GroupId>> readers_;  ///< groups that read a value itself
   std::set<ValueId> outputs_, inputs_;            ///< of the graph
   std::map<ValueId, ValueId> states_;             ///< by their next values
+  std::map<ValueId, ValueId> overwritten_;        ///< inputs, by what is written over them
   std::set<ValueId> viewed_;                      ///< read by nodes that need no kernel
 };
 

@@ -52,10 +52,18 @@ TEST_F(JoinElements, AStepOfAnOptimiserIsOneKernelOnADevice) {
   expect_same_results(graph, on_device());
 }
 
-/// A CPU writes results over what was given.
-TEST_F(JoinElements, WhatMayBeWrittenOverAnInputStaysApartOnACpu) {
-  const ValueId moment = add(x, y);
-  graph.outputs = {moment, exp(mul(moment, moment))};
+/// One kernel stores them in turn: what is written over an input comes last.
+TEST_F(JoinElements, WhatIsWrittenOverAnInputIsStoredOnceNoOtherReadsThat) {
+  const ValueId moment = add(x, y), place = exp(add(z, moment));
+  graph.outputs = {moment, place};
+  graph.overwrites = {{0, 0}, {2, 1}};
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(2));
+  const Plan plan = lower(graph, {});
+  const std::vector<BufferId>& arguments = plan.launches[0].arguments;
+  EXPECT_EQ(arguments.at(arguments.size() - 2), plan.outputs[1].buffer);
+  EXPECT_EQ(arguments.back(), plan.outputs[0].buffer);
+  graph.outputs = {moment, graph.add(Op::sub, {x, y})};
+  graph.overwrites = {{0, 0}, {1, 1}};  // each reads both
   EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(1, 1));
 }
 
