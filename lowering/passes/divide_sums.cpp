@@ -1,7 +1,6 @@
 // Before: y = reduce_sum(x, [0, 2, 3])                     of x [images, channels, lines, columns]
 // After:  y = reduce_sum(reduce_sum(x, [2, 3]), [0])
-// A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first, and a sum of all
-// elements by the innermost dims first. Where the dims that are folded first are the innermost in memory, they are made one: rows.
+// A GPU is full when many blocks fold at once: a few columns of many rows are folded image by image first. Where the dims that are folded first are the innermost in memory, they are made one: rows.
 // A matrix of few columns is folded by parts of its rows first, and the pixels of few images line by line.
 
 #include <algorithm>
@@ -31,23 +30,6 @@ Dims sorted(Dims axes) {
   return axes;
 }
 
-/// The innermost dims of a sum of all elements, by which it is folded first; none where there are few elements.
-Dims innermost_of_all(const Dims& dims, const Dims& axes) {
-  constexpr std::int64_t least_elements = 1 << 14, most_sums = 1 << 12, least_sums = 16;
-  std::int64_t folded = 1, sums = 1;
-  for (const std::int64_t axis : axes) folded *= dims[static_cast<std::size_t>(axis)];
-  if (folded != product(dims, 0, dims.size()) || folded < least_elements) return {};
-  Dims inner;
-  for (const std::int64_t axis : sorted(axes)) {
-    const std::int64_t extent = dims[static_cast<std::size_t>(axis)];
-    if (inner.empty() && axis != axes.back() && sums * extent <= most_sums)
-      sums *= extent;
-    else
-      inner.push_back(axis);
-  }
-  return sums >= least_sums ? inner : Dims{};
-}
-
 /// Images of so many channels lie with them outermost.
 bool has_rows_of_pixels(const TensorType& type) {
   constexpr std::int64_t vector = 4;
@@ -70,7 +52,7 @@ Dims innermost_of_pixels(const TensorType& type, const Dims& axes) {
 Dims first_axes(const TensorType& type, const Dims& axes) {
   const Dims dims = type.dims();
   if (Dims inner = innermost_of_pixels(type, axes); !inner.empty()) return inner;
-  if (!has_many_rows(dims, axes)) return innermost_of_all(dims, axes);
+  if (!has_many_rows(dims, axes)) return {};
   Dims first = sorted(axes);
   first.erase(first.begin());
   return first;

@@ -96,6 +96,13 @@ namespace sylvite {
 /// is added.
 [[nodiscard]] Graph divide_scatters(const Graph& graph);
 
+/// The same graph in which few folds of long rows are folds of folds of their parts, so that many are made at once. REQUIRES to be
+/// ahead of flatten, which joins dims.
+[[nodiscard]] Graph divide_folds(const Graph& graph);
+
+/// The same graph in which few long arg_max and arg_min are folds of numbers.
+[[nodiscard]] Graph fold_places(const Graph& graph);
+
 /// The same graph in which a sum over the first dim and others, of few elements that are left, is the sum of sums over the others.
 [[nodiscard]] Graph divide_sums(const Graph& graph);
 

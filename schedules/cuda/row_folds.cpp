@@ -240,7 +240,7 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   if (problem.rows > most_folded_rows) return {{}, "there are too many rows for a grid"};
   const Parts parts = divide(body);
   if (parts.folded.size() > most_folds) return {{}, "it has many sums"};
-  if (!problem.has_row && parts.folded.size() < 2) return {{}, "its result is no row"};
+  if (!problem.has_row && parts.folded.size() < 2 && type.rank() > 1) return {{}, "its result is no row"};
   std::string refusal = read_texts(kernel, folded, parts, problem);
   if (refusal.empty() && cuda_row_folds_choices(problem).empty())
     refusal = "its few rows are so long that they do not fit into registers";

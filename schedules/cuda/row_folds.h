@@ -21,7 +21,7 @@ struct CudaRowFoldsProblem {
     int pass = 0;  ///< one more than that of the sums that it reads
   };
   std::vector<Fold> folds;
-  bool has_row = true;  ///< else all results are numbers, of two sums at least
+  bool has_row = true;  ///< else all results are numbers, of two sums at least, or of one row
   PointwiseText epilogue;
   /// Further results, a number for each row: work on the sums alone.
   struct Number {

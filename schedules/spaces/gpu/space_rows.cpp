@@ -60,10 +60,14 @@ bool fits_grid(const Kernel& kernel, const KernelFacts& facts, std::size_t posit
   return true;
 }
 
-/// The loop of the output that blocks take several of.
-std::size_t row_position(const Node& anchor) {
-  if (is_norm(anchor)) return 1;
-  return anchor.attributes.integer("keepdims") != 0 ? 1 : 0;
+/// Does the output have the folded dim, and others?
+bool keeps_folded_dim(const Node& anchor, const KernelFacts& facts) {
+  return !is_norm(anchor) && anchor.attributes.integer("keepdims") != 0 && facts.extents.size() > 1;
+}
+
+/// The loop of the output that blocks take several of: of one row that is folded the only one.
+std::size_t row_position(const Node& anchor, const KernelFacts& facts) {
+  return is_norm(anchor) || keeps_folded_dim(anchor, facts) ? 1 : 0;
 }
 
 std::string refuses_rows(const Kernel& kernel, const KernelFacts& facts) {
@@ -79,7 +83,7 @@ std::string refuses_rows(const Kernel& kernel, const KernelFacts& facts) {
   if (row_of(kernel, *facts.anchor).extent < (is_norm(*facts.anchor) ? least_norm : least_row))
     return "the rows are short";
   if (facts.extents.empty()) return "there is one row";
-  const std::size_t position = row_position(*facts.anchor);
+  const std::size_t position = row_position(*facts.anchor, facts);
   if (facts.extents.size() <= position) return "there is one row";
   if (!fits_grid(kernel, facts, position)) return "there are too many rows for a grid";
   if (loop_extents(kernel.body.type(facts.anchor->outputs.front())) != facts.extents)
@@ -96,7 +100,7 @@ std::int64_t widest_row_vector(const Kernel& kernel, const Node& anchor) {
 
 /// How many rows a block may take: divisors of the rows' loop.
 std::vector<std::int64_t> rows_of_block(const KernelFacts& facts) {
-  const std::size_t position = row_position(*facts.anchor);
+  const std::size_t position = row_position(*facts.anchor, facts);
   std::vector<std::int64_t> divisors;
   for (const std::int64_t rows : {1, 2, 4})
     if (facts.loops[position].is_multiple_of(rows)) divisors.push_back(rows);
@@ -258,8 +262,8 @@ Candidate RowKernel::at(const RowNumbers& point) const {
   plan.threads = point.threads;
   plan.rows = point.rows;
   plan.group = std::min(point.group, plan.threads);
-  const bool keepdims = !norm && facts.anchor->attributes.integer("keepdims") != 0;
-  const std::size_t position = row_position(*facts.anchor);
+  const bool keepdims = keeps_folded_dim(*facts.anchor, facts);
+  const std::size_t position = row_position(*facts.anchor, facts);
   plan.row_var = fmt::format("d{}", position);
   if (!facts.loops[position].is_multiple_of(plan.rows))
     throw UnsupportedError("{} rows of a block do not divide {}", plan.rows, facts.extents[position]);

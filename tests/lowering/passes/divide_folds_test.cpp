@@ -1,0 +1,111 @@
+// Few folds of long rows, and places of greatest elements, as many folds of parts.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/pass_list.h"
+#include "tests/lowering/sample_graphs.h"
+
+namespace sylvite::divide_folds_test {
+namespace {
+
+Graph fold_of(Op op, const Dims& dims, const Dims& axes, std::int64_t keepdims, DType dtype = DType::f32) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(dtype, dims));
+  graph.outputs = {graph.add(op, {x}, {{"axes", axes}, {"keepdims", keepdims}})};
+  return graph;
+}
+
+/// The dims of what each fold takes.
+std::vector<Dims> folds_in(const Graph& graph) {
+  std::vector<Dims> dims;
+  for (const Node& node : graph.nodes())
+    if (has_trait(node.op, OpTrait::reduction)) dims.push_back(graph.type(node.inputs[0]).dims());
+  return dims;
+}
+
+Tensor whole_numbers(const TensorType& type) {
+  Tensor x(type.dtype, type.dims());
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * 7 % 11) - 5);
+  return x;
+}
+
+void expect_same(const Graph& graph, const Graph& made, const std::vector<Tensor>& inputs) {
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(made, inputs).at(0);
+  ASSERT_EQ(wanted.type(), got.type());
+  for (std::int64_t i = 0; i < wanted.size(); ++i) ASSERT_EQ(wanted.as_double(i), got.as_double(i)) << i;
+}
+
+void expect_divided(const Graph& whole, const std::vector<Dims>& folds) {
+  const Graph divided = divide_folds(whole);
+  EXPECT_EQ(folds_in(divided), folds);
+  expect_same(whole, divided, {whole_numbers(whole.type(whole.inputs[0]))});
+}
+
+TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
+  expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{64, 4096}, {64}});
+  expect_divided(fold_of(Op::reduce_max, {2, 32, 9, 1000}, {1, 2, 3}, 1), {{2, 32, 9, 1000}, {2, 32, 9}});
+  expect_divided(fold_of(Op::reduce_sum, {40, 1, 40, 64}, {0, 2, 3}, 1, DType::bf16),
+                 {{40, 1, 40, 64}, {40, 1, 40}});
+  expect_divided(fold_of(Op::reduce_sum, {5000, 50, 2}, {0, 1, 2}, 0, DType::i64), {{32, 15625}, {32}});
+}
+
+TEST(DivideFolds, OthersAreEqualParts) {
+  expect_divided(fold_of(Op::reduce_min, {1 << 16}, {0}, 1), {{512, 128}, {512}});
+  expect_divided(fold_of(Op::reduce_sum, {3, 1 << 16}, {1}, 0, DType::f16), {{3, 512, 128}, {3, 512}});
+}
+
+TEST(DivideFolds, ShortOrManyRowsAreOneFold) {
+  expect_divided(fold_of(Op::reduce_sum, {1 << 15}, {0}, 1), {{1 << 15}});
+  expect_divided(fold_of(Op::reduce_sum, {65537}, {0}, 1), {{65537}});  // has no equal parts
+  EXPECT_EQ(folds_in(divide_folds(fold_of(Op::reduce_sum, {256, 1 << 16}, {1}, 0))).size(), 1U);
+  EXPECT_EQ(folds_in(divide_folds(fold_of(Op::reduce_sum, {1 << 16, 2}, {0}, 0))).size(), 1U);  // columns
+}
+
+Graph place_of(Op op, const Dims& dims, std::int64_t axis, std::int64_t keepdims, std::int64_t last,
+               DType dtype) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(dtype, dims));
+  graph.outputs = {graph.add(op, {x}, {{"axis", axis}, {"keepdims", keepdims}, {"select_last", last}})};
+  return graph;
+}
+
+TEST(FoldPlaces, PlacesAreTheSame) {
+  for (const Op op : {Op::arg_max, Op::arg_min})
+    for (const std::int64_t last : {0, 1})
+      for (const DType dtype : {DType::f32, DType::bf16}) {
+        const Graph rows = place_of(op, {3, 100}, 1, last, last, dtype),
+                    columns = place_of(op, {2, 70, 3}, 1, 0, last, dtype);
+        for (const Graph* graph : {&rows, &columns}) {
+          const Graph made = fold_places(*graph);
+          EXPECT_EQ(folds_in(made).size(), 2U);
+          expect_same(*graph, made, {whole_numbers(graph->type(graph->inputs[0]))});
+        }
+      }
+}
+
+TEST(FoldPlaces, WhatIsNoNumberIsGreatest) {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  for (const Op op : {Op::arg_max, Op::arg_min})
+    for (const auto& [place, value] :
+         {std::pair(40, nan), std::pair(7, infinity), std::pair(60, -infinity)}) {
+      const Graph graph = place_of(op, {2, 64}, 1, 0, 0, DType::f32);
+      Tensor x = whole_numbers(graph.type(graph.inputs[0]));
+      x.set_double(place, value);
+      x.set_double(place + 2, value);
+      for (std::int64_t i = 64; i < 128; ++i) x.set_double(i, op == Op::arg_max ? -infinity : infinity);
+      expect_same(graph, fold_places(graph), {x});
+    }
+}
+
+TEST(FoldPlaces, ShortOnesStayPairs) {
+  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 10}, 1, 0, 0, DType::f32))).size(), 1U);
+  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 100}, 1, 0, 0, DType::i64))).size(), 1U);
+}
+
+}  // namespace
+}  // namespace sylvite::divide_folds_test
