@@ -42,14 +42,12 @@ std::optional<LongRows> long_rows(const Graph& graph, const Node& node) {
   return pays && type.layout == Layout{} ? std::optional(found) : std::nullopt;
 }
 
-/// How many of the folded dims, from the left, are parts; 0 where they make too few, or too many.
-std::size_t dims_of_parts(const Dims& dims, const LongRows& rows) {
+/// How many of the folded dims, from the left, are parts where these are enough, but not too many.
+std::size_t dims_of_parts(const Dims& dims, const LongRows& rows, std::int64_t enough) {
   std::int64_t parts = 1;
-  for (std::size_t d = rows.kept; d + 1 < dims.size(); ++d) {
-    if (rows.rows * parts * dims[d] > most_rows) return parts >= least_parts ? d - rows.kept : 0;
-    parts *= dims[d];
-  }
-  return parts >= least_parts ? dims.size() - 1 - rows.kept : 0;
+  std::size_t end = rows.kept;
+  while (end + 1 < dims.size() && rows.rows * parts * dims[end] <= most_rows) parts *= dims[end++];
+  return parts >= enough ? end - rows.kept : 0;
 }
 
 /// Equal parts of a row; 1 where it has none.
@@ -73,9 +71,9 @@ bool divide_fold(GraphRewriter& rewriter, const Node& node) {
   const TensorType& type = source.type(node.inputs[0]);
   const TensorType& result = source.type(node.outputs[0]);
   ValueId x = rewriter.mapped(node.inputs[0]);
-  std::size_t parts = dims_of_parts(type.dims(), *rows);
+  const std::int64_t count = equal_parts(*rows), fills_a_gpu = 256;
+  std::size_t parts = dims_of_parts(type.dims(), *rows, std::min(fills_a_gpu, std::max(count, least_parts)));
   if (parts == 0) {
-    const std::int64_t count = equal_parts(*rows);
     if (count == 1) return false;
     Dims shape = type.dims();
     shape.resize(rows->kept);

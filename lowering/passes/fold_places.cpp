@@ -8,19 +8,23 @@
 
 #include "frontend/graph/graph_builder.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
 namespace {
 
-/// May it be folded in f32, and is it worth it?
+/// Is it a row, of a thread for each of which there would be few, and may it be folded in f32?
 bool is_long_fold(const Graph& graph, const Node& node) {
   constexpr std::int64_t least_length = 64, most_exact = 1 << 24, most_folds = 1 << 15;
   const TensorType& type = graph.type(node.inputs[0]);
-  const std::int64_t length = type.dims().at(static_cast<std::size_t>(node.attributes.integer("axis")));
+  const Dims dims = type.dims();
+  const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
+  const std::int64_t length = dims.at(axis);
+  if (product(dims, axis + 1, dims.size()) != 1) return false;
   const bool fits_f32 = is_float(type.dtype) && dtype_size(type.dtype) <= dtype_size(DType::f32);
-  return fits_f32 && type.layout == Layout{} && length >= least_length && length < most_exact &&
+  return fits_f32 && type.layout == Layout{} && length >= least_length && length <= most_exact &&
          type.element_count() / length <= most_folds;
 }
 

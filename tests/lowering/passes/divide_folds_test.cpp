@@ -47,7 +47,8 @@ void expect_divided(const Graph& whole, const std::vector<Dims>& folds) {
 }
 
 TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
-  expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{64, 4096}, {64}});
+  expect_divided(fold_of(Op::reduce_sum, {256, 1024}, {0, 1}, 0), {{256, 1024}, {256}});
+  expect_divided(fold_of(Op::reduce_sum, {64, 4099}, {0, 1}, 0), {{64, 4099}, {64}});
   expect_divided(fold_of(Op::reduce_max, {2, 32, 9, 1000}, {1, 2, 3}, 1), {{2, 32, 9, 1000}, {2, 32, 9}});
   expect_divided(fold_of(Op::reduce_sum, {40, 1, 40, 64}, {0, 2, 3}, 1, DType::bf16),
                  {{40, 1, 40, 64}, {40, 1, 40}});
@@ -57,6 +58,7 @@ TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
 TEST(DivideFolds, OthersAreEqualParts) {
   expect_divided(fold_of(Op::reduce_min, {1 << 16}, {0}, 1), {{512, 128}, {512}});
   expect_divided(fold_of(Op::reduce_sum, {3, 1 << 16}, {1}, 0, DType::f16), {{3, 512, 128}, {3, 512}});
+  expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{512, 512}, {512}});  // few dims
 }
 
 TEST(DivideFolds, ShortOrManyRowsAreOneFold) {
@@ -79,7 +81,7 @@ TEST(FoldPlaces, PlacesAreTheSame) {
     for (const std::int64_t last : {0, 1})
       for (const DType dtype : {DType::f32, DType::bf16}) {
         const Graph rows = place_of(op, {3, 100}, 1, last, last, dtype),
-                    columns = place_of(op, {2, 70, 3}, 1, 0, last, dtype);
+                    columns = place_of(op, {2, 70, 1}, 1, 0, last, dtype);
         for (const Graph* graph : {&rows, &columns}) {
           const Graph made = fold_places(*graph);
           EXPECT_EQ(folds_in(made).size(), 2U);
@@ -102,7 +104,8 @@ TEST(FoldPlaces, WhatIsNoNumberIsGreatest) {
     }
 }
 
-TEST(FoldPlaces, ShortOnesStayPairs) {
+TEST(FoldPlaces, ShortOnesAndColumnsStayPairs) {
+  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {2, 70, 3}, 1, 0, 0, DType::f32))).size(), 1U);
   EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 10}, 1, 0, 0, DType::f32))).size(), 1U);
   EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 100}, 1, 0, 0, DType::i64))).size(), 1U);
 }
