@@ -74,14 +74,21 @@ Dims bound_dims(const onnx::ValueInfoProto& input, const ImportOptions& options)
   return given->second;
 }
 
+/// The declared element type as text where another one is computed, else nothing. Texts are numbers here.
+std::string other_element(int declared, DType computed) {
+  if (declared == onnx::TensorProto::UNDEFINED || declared == onnx::TensorProto::STRING) return "";
+  return declared == onnx_of_dtype(computed) ? "" : std::string(dtype_name(dtype_of_onnx(declared)));
+}
+
 /// Says where the outputs are not what the model declares; it is what is computed that is given out.
 void warn_of_declared(const onnx::ValueInfoProto& declared, const TensorType& computed,
                       std::vector<std::string>& warnings) {
   const auto& type = declared.type().tensor_type();
   if (!declared.type().has_tensor_type() || !type.has_shape()) return;
+  const std::string element = other_element(type.elem_type(), computed.dtype);
   const Dims dims = computed.dims();
   std::vector<std::string> words;
-  bool agrees = type.shape().dim_size() == static_cast<int>(dims.size());
+  bool agrees = element.empty() && type.shape().dim_size() == static_cast<int>(dims.size());
   for (int i = 0; i < type.shape().dim_size(); ++i) {
     const auto& dim = type.shape().dim(i);
     words.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
@@ -90,8 +97,8 @@ void warn_of_declared(const onnx::ValueInfoProto& declared, const TensorType& co
     agrees = agrees && (!dim.has_dim_value() || dim.dim_value() == dims[static_cast<std::size_t>(i)]);
   }
   if (agrees) return;
-  warnings.push_back(fmt::format("output '{}' is declared as [{}], but is computed as {}", declared.name(),
-                                 fmt::join(words, ","), computed.to_string()));
+  warnings.push_back(fmt::format("output '{}' is declared as {}[{}], but is computed as {}", declared.name(),
+                                 element, fmt::join(words, ","), computed.to_string()));
 }
 
 /// Counts a level of nesting while it lives.

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "frontend/onnx/import_context.h"
@@ -26,6 +27,10 @@ template <Op op>
 void unary_op(ImportContext& c) {
   c.output(apply(op, c.input(0)));
 }
+
+/// The two inputs of an operator that broadcasts them. Before opset 7 attribute axis says at which axis of the first the
+/// second begins; since then, and without it, both end together. Throws ModelError where the second does not fit there.
+[[nodiscard]] std::pair<Sym, Sym> broadcast_operands(ImportContext& c);
 
 /// The row for an operator in an opset; nullptr when unknown. Opsets older than all rows get the oldest row.
 [[nodiscard]] const OnnxOp* find_onnx_op(std::string_view domain, std::string_view name, int opset);

@@ -31,6 +31,8 @@ void batch_norm_training(ImportContext& c) {
 void batch_norm(ImportContext& c) {
   if (c.input(0).rank() < 2)
     throw ModelError("the input has rank {}, expected at least 2", c.input(0).rank());
+  if (c.integer("spatial", 1) == 0)
+    throw UnsupportedError("attribute spatial = 0: norms of each position alone are not supported");
   if (c.integer("training_mode", 0) != 0) return batch_norm_training(c);
   c.output(c.builder().add(Op::batch_norm, {c.input(0), c.input(1), c.input(2), c.input(3), c.input(4)},
                            {{"epsilon", c.real("epsilon", 1e-5)}}));

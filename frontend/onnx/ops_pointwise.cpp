@@ -70,12 +70,14 @@ Sym apply_noted(Op op, Sym x, Sym y) {
 
 template <Op op>
 void binary(ImportContext& c) {
-  c.output(apply(op, c.input(0), c.input(1)));
+  const auto [x, y] = broadcast_operands(c);
+  c.output(apply(op, x, y));
 }
 
 template <Op op>
 void arithmetic(ImportContext& c) {
-  c.output(apply_noted(op, c.input(0), c.input(1)));
+  const auto [x, y] = broadcast_operands(c);
+  c.output(apply_noted(op, x, y));
 }
 
 /// Sum, Max and Min take any number of inputs.
@@ -135,8 +137,7 @@ void remainder(ImportContext& c) {
 
 /// The exponent may have another type than the base, which decides the result's.
 void power(ImportContext& c) {
-  const Sym base = c.input(0);
-  const Sym exponent = c.input(1);
+  const auto [base, exponent] = broadcast_operands(c);
   if (base.dtype() == exponent.dtype()) return c.output(apply(Op::pow, base, exponent));
   const DType common = is_float(base.dtype()) ? base.dtype() : exponent.dtype();
   c.output(cast(apply(Op::pow, cast(base, common), cast(exponent, common)), base.dtype()));
@@ -312,6 +313,18 @@ const OnnxOp pointwise_rows[] = {
 };
 
 }  // namespace
+
+std::pair<Sym, Sym> broadcast_operands(ImportContext& c) {
+  const Sym x = c.input(0), y = c.input(1);
+  if (c.opset() >= 7 || !c.has_attribute("axis")) return {x, y};
+  const int axis = normalize_axis(c.integer("axis", 0), x.rank());
+  if (axis + y.rank() > x.rank())
+    throw ModelError("an operand of rank {} does not fit at axis {} of one of rank {}", y.rank(), axis,
+                     x.rank());
+  Dims dims = y.dims();
+  dims.resize(static_cast<std::size_t>(x.rank() - axis), 1);
+  return {x, reshape(y, dims)};
+}
 
 std::span<const OnnxOp> onnx_pointwise_ops() {
   return pointwise_rows;

@@ -116,6 +116,8 @@ void upsample(ImportContext& c) {
   std::vector<ResizeAxis> all = unchanged_axes(x);
   if (c.has_input(1))
     apply_scales(c.constant_reals(1), c.binding(1).initializer != nullptr, axes, all);
+  else if (c.opset() < 7)
+    apply_scales({1, 1, c.real("height_scale", 1), c.real("width_scale", 1)}, true, axes, all);
   else
     apply_scales(c.reals("scales"), true, axes, all);
   resize_axes(c, rule, all);
@@ -186,7 +188,7 @@ void affine_grid(ImportContext& c) {
 
 const OnnxOp resize_rows[] = {
     {"AffineGrid", 20, affine_grid}, {"GridSample", 16, grid_sample_op}, {"Resize", 10, upsample},
-    {"Resize", 11, resize},          {"Upsample", 7, upsample},
+    {"Resize", 11, resize},          {"Upsample", 1, upsample},
 };
 
 }  // namespace

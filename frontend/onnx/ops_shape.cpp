@@ -220,7 +220,7 @@ struct PadAmounts {
 };
 
 PadAmounts pad_amounts(ImportContext& c, int rank) {
-  const auto given = c.integers_from(1, "pads");
+  const auto given = c.integers_from(1, c.opset() < 2 ? "paddings" : "pads");
   if (!given) throw ModelError("pads are required");
   std::vector<std::int64_t> axes = c.has_input(3) ? c.constant_integers(3) : all_axes(rank);
   if (given->size() != 2 * axes.size())
@@ -345,7 +345,7 @@ const OnnxOp shape_rows[] = {
     {"DepthToSpace", 1, depth_to_space},
     {"Expand", 8, expand},
     {"Flatten", 1, flatten},
-    {"Pad", 2, pad_op},
+    {"Pad", 1, pad_op},
     {"Reshape", 5, reshape_op},
     {"Slice", 1, slice_op},
     {"SpaceToDepth", 1, space_to_depth},

@@ -72,7 +72,10 @@ void string_concat(ImportContext& c) {
 }
 
 void equal(ImportContext& c) {
-  if (!c.is_strings(0)) return c.output(apply(Op::equal, c.input(0), c.input(1)));
+  if (!c.is_strings(0)) {
+    const auto [x, y] = broadcast_operands(c);
+    return c.output(apply(Op::equal, x, y));
+  }
   const StringPair pair = broadcast_inputs(c);
   Tensor result(DType::boolean, pair.left.dims);
   for (std::int64_t i = 0; i < result.size(); ++i) {

@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/support/temporary_folder.h"
@@ -355,6 +356,13 @@ TEST_F(ExternalDataTest, RefusedPathsAreNotFilledWithRandomWeights) {
   ImportOptions options;
   options.random_weights = true;
   EXPECT_NE(refusal<ModelError>(model("../absent.bin"), folder(), options), "");
+}
+
+TEST(OnnxBadInputTest, AnOutputOfAnotherElementTypeIsNamed) {
+  onnx::ModelProto model = small_model();
+  add_value(*model.mutable_graph()->mutable_output(0), "y", {4}, onnx::TensorProto::INT32);
+  EXPECT_THAT(import_model_bytes(model.SerializeAsString(), "").warnings,
+              testing::ElementsAre("output 'y' is declared as i32[4], but is computed as f32[4]"));
 }
 
 TEST_F(ExternalDataTest, TensorsInAttributesAreCheckedToo) {

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <vector>
 
+#include "base/error.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
@@ -79,6 +81,64 @@ TEST(OperatorCorners, RegionsWithoutExtentAreZero) {
     EXPECT_EQ(y.as_double(1), 0) << mode;
     EXPECT_GT(y.as_double(2), 0) << mode;
   }
+}
+
+/// Before opset 7 a second operand begins at `axis`; here it would fit at the end as well, and mean something else.
+TEST(OperatorCorners, OldOperandsBeginAtTheirAxis) {
+  const Tensor x = Tensor::of<float>(DType::f32, {2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8});
+  const Tensor y = Tensor::of<float>(DType::f32, {2}, {3, 7});
+  const auto result = [&](const char* op, std::int64_t axis) {
+    onnx::ModelProto model = empty_model(6);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    add_input(graph, "x", {2, 2, 2});
+    add_input(graph, "y", {2});
+    onnx::NodeProto& node = add_node(graph, op, {"x", "y"}, {"z"});
+    set_integer(node, "broadcast", 1);
+    set_integer(node, "axis", axis);
+    add_output(graph, "z");
+    return run(model, {x, y});
+  };
+  for (const std::int64_t axis : {0, 1, 2}) {
+    const int shift = static_cast<int>(2 - axis);
+    for (int i = 0; i < 8; ++i) {
+      const double a = x.as_double(i), b = y.as_double(i >> shift & 1);
+      EXPECT_EQ(result("Add", axis).as_double(i), a + b) << axis;
+      EXPECT_EQ(result("Sub", axis).as_double(i), a - b) << axis;
+      EXPECT_EQ(result("Mul", axis).as_double(i), a * b) << axis;
+      EXPECT_FLOAT_EQ(static_cast<float>(result("Div", axis).as_double(i)), static_cast<float>(a / b))
+          << axis;
+      EXPECT_NEAR(result("Pow", axis).as_double(i), std::pow(a, b), 1e-4 * std::pow(a, b)) << axis;
+      EXPECT_EQ(result("Less", axis).as_int64(i), a < b ? 1 : 0) << axis;
+      EXPECT_EQ(result("Greater", axis).as_int64(i), a > b ? 1 : 0) << axis;
+      EXPECT_EQ(result("Equal", axis).as_int64(i), a == b ? 1 : 0) << axis;
+    }
+  }
+  EXPECT_THROW((void)result("Add", 3), ModelError);
+}
+
+TEST(OperatorCorners, FirstVersionsHaveAttributesOfTheirOwn) {
+  onnx::ModelProto model = empty_model(1);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 1, 1, 2});
+  onnx::NodeProto& up = add_node(graph, "Upsample", {"x"}, {"up"});
+  set_real(up, "height_scale", 2);
+  set_real(up, "width_scale", 1);
+  set_integers(add_node(graph, "Pad", {"up"}, {"y"}), "paddings", {0, 0, 0, 1, 0, 0, 0, 0});
+  add_output(graph, "y");
+  const Tensor y = run(model, {Tensor::of<float>(DType::f32, {1, 1, 1, 2}, {4, 5})});
+  EXPECT_EQ(y.dims(), (Dims{1, 1, 2, 3}));
+  for (std::int64_t i = 0; i < 6; ++i) EXPECT_EQ(y.as_double(i), i % 3 == 0 ? 0 : 3 + i % 3) << i;
+}
+
+TEST(OperatorCorners, NormsOfEachPositionAreRefused) {
+  onnx::ModelProto model = empty_model(7);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  for (const char* name : {"scale", "bias", "mean", "variance"}) add_floats(graph, name, {2}, {1, 1});
+  add_input(graph, "x", {1, 2, 2});
+  set_integer(add_node(graph, "BatchNormalization", {"x", "scale", "bias", "mean", "variance"}, {"y"}),
+              "spatial", 0);
+  add_output(graph, "y");
+  EXPECT_THROW((void)import_onnx_bytes(model.SerializeAsString(), "", {}), UnsupportedError);
 }
 
 }  // namespace
