@@ -48,7 +48,8 @@ SweepFile parse_file(std::string_view text, const std::string& name) {
     else if (std::ranges::find(sweep_keys, key) != sweep_keys.end())
       file.sweep[key] = value;
     else
-      throw UsageError("unknown key '{}'{}", key, suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
+      throw UsageError("sweep {}: unknown key '{}'{}", name, key,
+                       suggestion(key, {sweep_keys.begin(), sweep_keys.end()}));
   return file;
 }
 

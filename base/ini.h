@@ -8,8 +8,9 @@
 
 namespace sylvite {
 
-/// "section.key" and value, in the order of the file; a byte order mark at its start is skipped. Throws UsageError, which
-/// `origin` begins, for a line that is neither a section nor KEY = VALUE, and for a key that is there twice.
+/// "section.key" and value, in the order of the file. What follows a #, lines that begin with ; and a byte order mark at the
+/// start are skipped. Throws UsageError, which `origin` begins, for a line that is neither a section nor KEY = VALUE, and for
+/// a key that is there twice.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> parse_ini(std::string_view text,
                                                                          std::string_view origin);
 

@@ -349,7 +349,8 @@ std::string knobs_markdown() {
   std::string page =
       "# Knobs\n\n"
       "Made from the knob table in `base/knobs.cpp`; a test keeps it up to date.\n\n"
-      "A key is set in an INI file (`[section]`, then `key = value`; pass it with `--config FILE`), with\n"
+      "A key is set in an INI file (`[section]`, then `key = value`; `#` begins a comment; pass it with "
+      "`--config FILE`), with\n"
       "`--set section.key=value`, or with its flag. Order, later wins: defaults, the mode's file in "
       "`configs/`,\n"
       "`--config` files, `--set` and flags. Durations are `90`, `90s`, `5m`, `2h` or `250ms`; sizes `500MB`, "

@@ -20,9 +20,6 @@ void add_database_option(Options& options);
 /// The same, to be changed: it must be there. Throws IoError when it cannot be written.
 [[nodiscard]] Database open_to_change(const Options& options);
 
-/// "12.3", or "-" for what was not measured.
-[[nodiscard]] std::string microseconds(double value);
-
 int db_trials(std::span<const std::string> arguments);
 int db_replay(std::span<const std::string> arguments);
 

@@ -93,12 +93,12 @@ std::string replay_table(const std::vector<Replay>& replays, bool all) {
     for (std::size_t i = 0; i < replay.results.size(); ++i) {
       const auto& [task, now] = std::tie(replay.tasks[i], replay.results[i]);
       if (!all && now.movement == Movement::held) continue;
-      table.add_row(
-          {task.kernel.id, std::string(kernel_class_name(task.kernel.kind)),
-           std::to_string(task.stored_key.threads), task.stored_key.precision,
-           microseconds(task.winner.median_us), microseconds(now.winner ? now.winner->median_us : 0),
-           ratio_text(now.ratio), ratio_text(now.band), ratio_text(now.default_ratio),
-           std::string(movement_name(now.movement)), now.message.substr(0, now.message.find('\n'))});
+      table.add_row({task.kernel.id, std::string(kernel_class_name(task.kernel.kind)),
+                     std::to_string(task.stored_key.threads), task.stored_key.precision,
+                     time_text(task.winner.median_us), time_text(now.winner ? now.winner->median_us : 0),
+                     ratio_text(now.ratio), ratio_text(now.band), ratio_text(now.default_ratio),
+                     std::string(movement_name(now.movement)),
+                     now.message.substr(0, now.message.find('\n'))});
     }
   }
   return table.size() == 0 ? "" : table.to_string();
@@ -183,7 +183,7 @@ Options replay_options() {
   options.add_flag("update",
                    "store what was measured; default schedules become winners where they are faster now");
   options.add_flag("all", "list those that held, too");
-  options.add_value("json", "FILE", "write every winner and what became of it as JSON; - for stdout");
+  add_json_option(options, "every winner and what became of it");
   options.expect_words("KERNEL", 0, 1);
   return options;
 }

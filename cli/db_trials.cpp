@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/table.h"
 #include "cli/db_actions.h"
+#include "cli/model_options.h"
 #include "cli/output.h"
 #include "runtime/schedule_text.h"
 #include "schedules/candidate.h"
@@ -71,8 +72,8 @@ std::string trial_table(const std::vector<TrialRow>& rows, std::size_t limit) {
   for (std::size_t i = 0; i < std::min(limit, rows.size()); ++i) {
     std::vector<std::string> cells = {std::to_string(i + 1)};
     for (const Column& column : differing) cells.push_back(column.cell(rows[i]));
-    cells.insert(cells.end(), {rows[i].verdict, microseconds(rows[i].median_us),
-                               microseconds(rows[i].best_so_far_us), error_text(rows[i]), labels[i]});
+    cells.insert(cells.end(), {rows[i].verdict, time_text(rows[i].median_us),
+                               time_text(rows[i].best_so_far_us), error_text(rows[i]), labels[i]});
     if (any_message) cells.push_back(first_line(rows[i].message));
     table.add_row(std::move(cells));
   }
@@ -127,7 +128,7 @@ int db_trials(std::span<const std::string> arguments) {
   options.add_value("limit", "N", "rows at most", "50");
   options.add_flag("by-date", "in the order they were made");
   options.add_value("schedule", "N", "print the Nth of the rows instead, as Halide C++");
-  options.add_value("json", "FILE", "write the rows as JSON; - for stdout");
+  add_json_option(options, "the rows");
   options.expect_words("KERNEL", 1, 1);
   if (!options.parse(arguments)) return 0;
   const std::int64_t limit = options.integer("limit");
@@ -140,10 +141,9 @@ int db_trials(std::span<const std::string> arguments) {
   const std::size_t shown = limit < 0 ? rows.size() : static_cast<std::size_t>(limit);
   if (options.has("schedule"))
     print(schedule_text(rows, options.integer("schedule")));
-  else if (options.has("json"))
-    write_text(options.value("json"), trials_json(rows, shown).dump(2) + "\n");
   else
-    print(trial_table(rows, shown));
+    say(options, trial_table(rows, shown));
+  write_json(options, trials_json(rows, shown));
   return 0;
 }
 

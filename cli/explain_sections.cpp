@@ -101,8 +101,7 @@ std::string kernel_table(const Imported& imported, const std::vector<Choice>& ch
     const Kernel& kernel = imported.plan->kernels[i];
     const Standing& standing = stories[i].standing;
     table.add_row({kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   std::to_string(stories[i].launches),
-                   choices[i].median_us > 0 ? fmt::format("{:.1f}", choices[i].median_us) : "-",
+                   std::to_string(stories[i].launches), time_text(choices[i].median_us),
                    choices[i].candidate.form.to_string(), stories[i].origin, std::to_string(standing.tried),
                    excess_text(standing.next_ratio), excess_text(standing.default_ratio)});
   }
@@ -114,7 +113,7 @@ std::string kernel_table(const Imported& imported, const std::vector<Choice>& ch
 std::string kernel_section(const Imported& imported, const Choice& choice, const KernelStory& story,
                            std::size_t number) {
   const Kernel& kernel = imported.plan->kernels[number];
-  const std::string cost = choice.median_us > 0 ? fmt::format(", {:.1f} us", choice.median_us) : "";
+  const std::string cost = choice.median_us > 0 ? fmt::format(", {} us", time_text(choice.median_us)) : "";
   return heading(fmt::format("kernel {} ({}; schedule from {}{})", kernel.id, kernel_class_name(kernel.kind),
                              source_name(choice.source), cost)) +
          indented(kernel.text) + "chosen: " + why_text(choice, story) + "\n" +

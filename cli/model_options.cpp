@@ -108,6 +108,10 @@ std::string summary_line(const std::string& model_path, const CompileReport& rep
                      format_seconds(report.ready_seconds), format_bytes(report.peak_bytes));
 }
 
+void add_json_option(Options& options, const std::string& what) {
+  options.add_value("json", "FILE", "write " + what + " as JSON; - for stdout");
+}
+
 void write_json(const Options& options, const nlohmann::json& document) {
   if (options.has("json")) write_text(options.value("json"), document.dump(2) + "\n");
 }

@@ -67,6 +67,9 @@ void say(const Options& options, std::string_view text);
 /// "resnet50: 56 launches of 25 kernels (0 compiled, 25 from the cache), ready in 0.12s, peak 15.1 MB".
 [[nodiscard]] std::string summary_line(const std::string& model_path, const CompileReport& report);
 
+/// --json of a verb whose document is not the report of a model.
+void add_json_option(Options& options, const std::string& what);
+
 /// Writes the document where --json says, if it was given.
 void write_json(const Options& options, const nlohmann::json& document);
 

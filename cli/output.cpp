@@ -115,6 +115,12 @@ nlohmann::json report_json(const Imported& imported, const CompileReport& report
   return json;
 }
 
+std::string time_text(double time, int decimals) {
+  if (time <= 0) return "-";
+  return time < 1 ? fmt::format("{:.{}g}", time, std::max(decimals, 2))
+                  : fmt::format("{:.{}f}", time, decimals);
+}
+
 std::string format_bytes(std::int64_t bytes) {
   const auto value = static_cast<double>(bytes);
   if (value < 1e3) return fmt::format("{} B", bytes);

@@ -53,6 +53,10 @@ struct Latency {
 [[nodiscard]] nlohmann::json report_json(const Imported& imported, const CompileReport& report,
                                          const std::optional<Latency>& latency);
 
+/// A time in the unit of its column, with so many decimals and below one as many digits, at least two: "12.3", "0.034"; "-"
+/// for one that is not known, 0.
+[[nodiscard]] std::string time_text(double time, int decimals = 1);
+
 /// "1.5 MB".
 [[nodiscard]] std::string format_bytes(std::int64_t bytes);
 

@@ -56,13 +56,14 @@ std::string peaks_line(const Summary& summary, const Plan& plan) {
 }
 
 std::string time_line(const Totals& totals) {
-  std::string text = fmt::format("{:.3f} ms in kernels", totals.us * 1e-3);
+  std::string text = time_text(totals.us * 1e-3, 3) + " ms in kernels";
   if (totals.bound_us <= 0) return text;
   std::vector<std::string> parts;
   parts.reserve(totals.by_limit.size());
   for (const auto& [limit, us] : totals.by_limit)
-    parts.push_back(fmt::format("{} {:.3f}", limit_name(limit), us * 1e-3));
-  return text + fmt::format("; the machine's limit is {:.3f} ms, {} of it ({})", totals.bound_us * 1e-3,
+    parts.push_back(fmt::format("{} {}", limit_name(limit), time_text(us * 1e-3, 3)));
+  return text + fmt::format("; the machine's limit is {} ms, {} of it ({})",
+                            time_text(totals.bound_us * 1e-3, 3),
                             percent(totals.bound_us / std::max(totals.us, 1e-9)), fmt::join(parts, ", "));
 }
 
@@ -120,7 +121,7 @@ std::string rows(const Summary& summary, const Imported& imported, const std::ve
         {fmt::format("{:.1f}%", 100 * run_us(use, stories) / std::max(total_us, 1e-9)),
          use.bound ? percent(use.bound->us / std::max(use.each_us, 1e-9)) : "-",
          use.bound ? std::string(limit_name(use.bound->limit)) : "-", std::to_string(story.launches),
-         fmt::format("{:.1f}", use.each_us), kernel.id, std::string(kernel_class_name(kernel.kind)),
+         time_text(use.each_us), kernel.id, std::string(kernel_class_name(kernel.kind)),
          choices[use.kernel].candidate.form.to_string(), story.origin, std::to_string(story.standing.tried),
          excess_text(story.standing.next_ratio), excess_text(story.standing.default_ratio)});
   }

@@ -107,8 +107,7 @@ std::string profile_table(const Plan& plan, const std::vector<LaunchTime>& times
     std::vector<std::string> row = rate_cells(plan.kernels.at(number), each_us);
     row.insert(row.begin(), plan.kernels[number].id);
     row.insert(row.end(),
-               {std::to_string(kernel.launches), fmt::format("{:.1f}", kernel.total_us),
-                fmt::format("{:.1f}", each_us),
+               {std::to_string(kernel.launches), time_text(kernel.total_us), time_text(each_us),
                 fmt::format("{:.1f}%", total > 0 ? 100 * kernel.total_us / total : 0), kernel.first_launch});
     table.add_row(row);
   }

@@ -1,6 +1,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/knobs.h"
+#include "base/nearest.h"
 #include "base/table.h"
 #include "cli/agreement.h"
 #include "cli/inputs.h"
@@ -31,7 +33,12 @@ Options bench_options() {
 
 /// Throws UsageError for what is neither a mode nor "reference".
 void check_baseline(const std::string& mode) {
-  if (mode != "reference") (void)mode_ini(mode);
+  const auto knob = std::ranges::find(knob_table(), "compile.mode", &Knob::name);
+  std::vector<std::string_view> known(knob->choices.begin(), knob->choices.end());
+  known.push_back("reference");
+  if (std::ranges::find(known, mode) == known.end())
+    throw UsageError("--baseline {}: expected one of {}{}", mode, fmt::join(known, ", "),
+                     suggestion(mode, known));
 }
 
 /// max-autotune is what tuning found: stored winners, and measurements only when a budget is given for them.
@@ -53,7 +60,7 @@ Table latency_table(const std::string& what) {
 }
 
 std::vector<std::string> latency_row(const std::string& name, const Latency& latency) {
-  const auto number = [](double value) { return fmt::format("{:.3f}", value); };
+  const auto number = [](double ms) { return time_text(ms, 3); };
   return {name,
           std::to_string(latency.runs),
           fmt::format("{:.2f}", latency.per_second),

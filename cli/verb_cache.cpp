@@ -52,13 +52,21 @@ int cache_list(Words arguments) {
   Options options("cache list [OPTION ...]",
                   "The compiled kernels that are kept, the one that is idle longest first.");
   add_folder_options(options);
+  add_json_option(options, "the same");
   if (!options.parse(arguments)) return 0;
-  const std::vector<CacheEntry> entries = cache_entries(cache_folder(options));
+  const std::string folder = cache_folder(options);
+  const std::vector<CacheEntry> entries = cache_entries(folder);
   Table table({"object", "size", "idle for"});
-  for (const CacheEntry& entry : entries)
+  nlohmann::json objects = nlohmann::json::array();
+  for (const CacheEntry& entry : entries) {
     table.add_row({entry.symbol.empty() ? "(not finished)" : entry.symbol, format_bytes(entry.bytes),
                    idle_text(entry.idle_seconds)});
-  print(table.to_string());
+    objects.push_back(
+        {{"symbol", entry.symbol}, {"bytes", entry.bytes}, {"idle_seconds", entry.idle_seconds}});
+  }
+  say(options, table.to_string());
+  write_json(options,
+             {{"schema", 1}, {"folder", folder}, {"bytes", total_bytes(entries)}, {"objects", objects}});
   return 0;
 }
 

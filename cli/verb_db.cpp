@@ -25,7 +25,7 @@ std::string form_of(const std::string& candidate) {
 }
 
 std::string describe(const Winner& winner) {
-  const std::string time = winner.median_us > 0 ? fmt::format(", {} us", microseconds(winner.median_us)) : "";
+  const std::string time = winner.median_us > 0 ? fmt::format(", {} us", time_text(winner.median_us)) : "";
   return fmt::format("{} ({}{})", winner.candidate.form.to_string(), winner.origin, time);
 }
 
@@ -34,22 +34,53 @@ int db_top(Words arguments) {
   add_database_option(options);
   options.add_value("limit", "N", "rows at most", "20");
   options.add_value("kernel", "ID", "only kernels whose id begins so");
+  add_json_option(options, "the rows");
   if (!options.parse(arguments)) return 0;
   const std::string prefix = options.has("kernel") ? options.value("kernel") : "";
   Table table({"kernel", "class", "median us", "slowest us", "trials", "threads", "from", "form", "machine"});
+  nlohmann::json winners = nlohmann::json::array();
   for (const WinnerRow& row :
        top_winners(open_database(options), static_cast<int>(options.integer("limit")), prefix)) {
-    table.add_row({row.kernel, row.kernel_class, microseconds(row.median_us), microseconds(row.slowest_us),
+    table.add_row({row.kernel, row.kernel_class, time_text(row.median_us), time_text(row.slowest_us),
                    std::to_string(row.trials), std::to_string(row.key.threads), row.origin,
                    form_of(row.candidate), row.key.machine});
+    winners.push_back({{"kernel", row.kernel},
+                       {"class", row.kernel_class},
+                       {"median_us", row.median_us},
+                       {"slowest_us", row.slowest_us},
+                       {"trials", row.trials},
+                       {"machine", row.key.machine},
+                       {"threads", row.key.threads},
+                       {"precision", row.key.precision},
+                       {"versions", row.key.versions},
+                       {"origin", row.origin},
+                       {"candidate", row.candidate}});
   }
-  print("{}", table.to_string());
+  say(options, table.to_string());
+  write_json(options, {{"schema", 1}, {"winners", winners}});
   return 0;
+}
+
+nlohmann::json stats_json(const DatabaseStats& stats) {
+  return {{"schema", 1},
+          {"path", stats.path},
+          {"integrity", stats.integrity},
+          {"schema_version", stats.schema_version},
+          {"bytes", stats.bytes},
+          {"kernels", stats.kernels},
+          {"keys", stats.keys},
+          {"trials", stats.trials},
+          {"trials_by_verdict", stats.trials_by_verdict},
+          {"winners", stats.winners},
+          {"winners_by_origin", stats.winners_by_origin},
+          {"races", stats.races},
+          {"compile_seconds", stats.compile_seconds}};
 }
 
 int db_stats(Words arguments) {
   Options options("db stats [OPTION ...]", "Counts, sizes, and the result of an integrity check.");
   add_database_option(options);
+  add_json_option(options, "the same");
   if (!options.parse(arguments)) return 0;
   const DatabaseStats stats = database_stats(open_database(options));
   Table table({"what", "value"});
@@ -67,7 +98,8 @@ int db_stats(Words arguments) {
     table.add_row({"  " + origin, std::to_string(count)});
   table.add_row({"races", std::to_string(stats.races)});
   table.add_row({"time compiling", format_seconds(stats.compile_seconds)});
-  print("{}", table.to_string());
+  say(options, table.to_string());
+  write_json(options, stats_json(stats));
   return stats.integrity == "ok" ? 0 : static_cast<int>(ErrorCode::io_failure);
 }
 
@@ -139,13 +171,23 @@ int db_why(Words arguments) {
   const TuningKey key = imported.setup->key();
   const Database database = Database::for_questions(imported.setup->database);
   Table table({"kernel", "class", "winner"});
+  nlohmann::json winners = nlohmann::json::array();
   for (const Kernel& kernel : imported.plan->kernels) {
-    const std::optional<Winner> winner = database.find_winner(kernel, key);
-    const std::string miss = winner ? "" : database.explain_miss(kernel, key);
-    table.add_row({kernel.id, std::string(kernel_class_name(kernel.kind)),
-                   winner ? describe(*winner) : (miss.empty() ? "none: never tried" : "none: " + miss)});
+    const std::string kind(kernel_class_name(kernel.kind));
+    nlohmann::json& row = winners.emplace_back(nlohmann::json{{"kernel", kernel.id}, {"class", kind}});
+    if (const std::optional<Winner> winner = database.find_winner(kernel, key)) {
+      table.add_row({kernel.id, kind, describe(*winner)});
+      row.update({{"origin", winner->origin},
+                  {"median_us", winner->median_us},
+                  {"candidate", winner->candidate.to_string()}});
+    } else {
+      const std::string nearest = database.explain_miss(kernel, key);
+      row["miss"] = nearest.empty() ? "never tried" : nearest;
+      table.add_row({kernel.id, kind, "none: " + row["miss"].get<std::string>()});
+    }
   }
   say(options, table.to_string());
+  write_json(options, {{"schema", 1}, {"winners", winners}});
   return 0;
 }
 
@@ -182,10 +224,6 @@ Database open_to_change(const Options& options) {
   Database database(database_file(options));
   if (!database.warning().empty()) throw IoError("{}", database.warning());
   return database;
-}
-
-std::string microseconds(double value) {
-  return value > 0 ? fmt::format("{:.1f}", value) : "-";
 }
 
 int verb_db(Words arguments) {

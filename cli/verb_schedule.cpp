@@ -89,8 +89,8 @@ Trial check(Bench& bench, const Model& model, const Proposal& proposal) {
 }
 
 void say_right(const Options& options, const Model& model, std::size_t kernel, const Trial& trial) {
-  say(options, fmt::format("{}: compiles and is right, {:.2g} of the tolerance, {:.2f} us\n",
-                           label(model, kernel), trial.error, trial.median_us));
+  say(options, fmt::format("{}: compiles and is right, {:.2g} of the tolerance, {} us\n",
+                           label(model, kernel), trial.error, time_text(trial.median_us, 2)));
 }
 
 /// Options of the actions that read FILE.
@@ -127,7 +127,7 @@ std::string halide_text(const Model& model, std::size_t kernel) {
 
 std::string editable_text(const Model& model, std::size_t kernel) {
   const Choice& choice = model.chosen.choices[kernel];
-  const std::string cost = choice.median_us > 0 ? fmt::format(", {:.1f} us", choice.median_us) : "";
+  const std::string cost = choice.median_us > 0 ? fmt::format(", {} us", time_text(choice.median_us)) : "";
   return fmt::format("# from {}{}\n", source_name(choice.source), cost) +
          to_text(KernelSchedule{model.imported.plan->kernels[kernel].id,
                                 readable_name(*model.imported.plan, kernel), choice.candidate});
@@ -143,15 +143,21 @@ int schedule_show(Words arguments) {
   if (!options.parse(arguments)) return 0;
   const Model model = open_model(options);
   std::string text;
+  nlohmann::json document = report_json(model.imported, model.chosen.report, std::nullopt);
   for (const std::size_t kernel : wanted_kernels(options, *model.imported.plan)) {
     text += text.empty() ? "" : "\n";
     text += options.has("halide") ? halide_text(model, kernel) : editable_text(model, kernel);
+    const Choice& choice = model.chosen.choices[kernel];
+    document["schedules"].push_back({{"kernel", model.imported.plan->kernels[kernel].id},
+                                     {"candidate", choice.candidate.to_string()},
+                                     {"origin", source_name(choice.source)},
+                                     {"median_us", choice.median_us}});
   }
   if (options.has("output"))
     write_file(options.value("output"), text);
   else
     say(options, text);
-  write_json(options, report_json(model.imported, model.chosen.report, std::nullopt));
+  write_json(options, document);
   return 0;
 }
 
@@ -173,10 +179,9 @@ std::string race_text(const Model& model, const Proposal& proposal, const std::s
                       const std::vector<Trial>& trials, const RaceVerdict& verdict) {
   const Choice& choice = model.chosen.choices[proposal.kernel];
   Table table({"schedule", "median us", "samples"});
-  table.add_row({fmt::format("now ({})", source_name(choice.source)),
-                 fmt::format("{:.2f}", trials[0].median_us), std::to_string(trials[0].samples_us.size())});
-  table.add_row(
-      {path, fmt::format("{:.2f}", trials[1].median_us), std::to_string(trials[1].samples_us.size())});
+  table.add_row({fmt::format("now ({})", source_name(choice.source)), time_text(trials[0].median_us, 2),
+                 std::to_string(trials[0].samples_us.size())});
+  table.add_row({path, time_text(trials[1].median_us, 2), std::to_string(trials[1].samples_us.size())});
   const bool is_same = trials[0].candidate == trials[1].candidate;
   const char* const result = is_same          ? "the same schedule"
                              : verdict.won()  ? "faster"
@@ -287,11 +292,16 @@ int schedule_unpin(Words arguments) {
   refuse_lock(setup, "sylvite schedule unpin");
   const std::vector<std::size_t> wanted = wanted_kernels(options, *imported.plan);
   Database database = open_database(setup);
+  nlohmann::json document = report_json(imported, imported.report, std::nullopt);
   int removed = 0;
-  for (const std::size_t i : wanted) removed += unpin(database, imported.plan->kernels[i], setup) ? 1 : 0;
+  for (const std::size_t i : wanted) {
+    const bool was_pinned = unpin(database, imported.plan->kernels[i], setup);
+    removed += was_pinned ? 1 : 0;
+    document["schedules"].push_back({{"kernel", imported.plan->kernels[i].id}, {"was_pinned", was_pinned}});
+  }
   require_stored(database);
   say(options, fmt::format("{} of {} kernels were pinned\n", removed, wanted.size()));
-  write_json(options, report_json(imported, imported.report, std::nullopt));
+  write_json(options, document);
   return 0;
 }
 

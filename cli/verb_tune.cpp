@@ -25,8 +25,7 @@ std::string kernel_table(const Plan& plan, const std::vector<Choice>& choices) {
   for (std::size_t i = 0; i < plan.kernels.size(); ++i) {
     const Choice& choice = choices[i];
     table.add_row({plan.kernels[i].id, std::string(kernel_class_name(plan.kernels[i].kind)),
-                   std::to_string(launches[i]),
-                   choice.median_us > 0 ? fmt::format("{:.1f}", choice.median_us) : "-",
+                   std::to_string(launches[i]), time_text(choice.median_us),
                    choice.candidate.form.to_string(), std::string(source_name(choice.source))});
   }
   return table.to_string();

@@ -156,12 +156,15 @@ TEST(Settings, RefusesValuesOfTheWrongType) {
 
 TEST(Settings, ReadsIniAndNamesTheFileInErrors) {
   Settings settings;
-  settings.read_ini_text("# comment\n[tune]\nbudget = 2m\nenabled = yes\n", "a.ini");
+  settings.read_ini_text("# comment\n; another\n[tune]\r\nbudget = 2m  # the third\nenabled = yes", "a.ini");
   EXPECT_DOUBLE_EQ(settings.config().tune_budget.count(), 120);
   EXPECT_TRUE(settings.config().tune_enabled);
   EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune]\nbugdet = 1\n", "b.ini"); }),
               HasSubstr("b.ini: unknown key 'tune.bugdet'; did you mean tune.budget?"));
-  EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune\nx\n", "c.ini"); }), HasSubstr("c.ini: "));
+  EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune]\n\nx\n", "c.ini"); }),
+              HasSubstr("c.ini, line 3: "));
+  EXPECT_THAT(message_of([&] { settings.read_ini_text("[tune\nx = 1\n", "c.ini"); }),
+              HasSubstr("got '[tune'"));
   EXPECT_THROW(settings.read_ini("/nonexistent/d.ini"), IoError);
 }
 

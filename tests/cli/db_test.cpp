@@ -83,6 +83,20 @@ TEST_F(Db, TrialsAreToldApartAndTheirSchedulesShown) {
   EXPECT_THAT(db({"trials", kernel_, "--limit", "1"}).out, HasSubstr("more: --limit"));
 }
 
+TEST_F(Db, QuestionsAreAnsweredInJsonToo) {
+  const nlohmann::json top = json({"top", "--kernel", kernel_})["winners"].at(0);
+  EXPECT_EQ(top["kernel"], kernel_);
+  EXPECT_GT(top["trials"], 2);
+  const nlohmann::json stats = json({"stats"});
+  EXPECT_EQ(stats["integrity"], "ok");
+  EXPECT_GT(stats["trials_by_verdict"]["ok"], 2);
+  const std::string model = folder_ + "/small.onnx";
+  const nlohmann::json why = json({"why", model, "--threads", "1"})["winners"];
+  EXPECT_TRUE(why.at(0).contains("candidate")) << why;
+  const nlohmann::json missing = json({"why", model, "--threads", "2"})["winners"];
+  EXPECT_THAT(missing.at(0)["miss"].get<std::string>(), HasSubstr("threads")) << missing;
+}
+
 TEST_F(Db, ReplayListsWhatMovedAndStoresNothingUnasked) {
   scale_stored_time(0.1);
   const double stored_us = stored().winner.median_us;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "schedules/candidate.h"
 #include "tests/cli/command.h"
 
 namespace sylvite::schedule_test {
@@ -66,6 +67,10 @@ TEST_F(ScheduleVerb, ShowsWhatIsReadBack) {
   const std::string id = first_kernel();
   EXPECT_THAT(schedule("show", {"--kernel", id.substr(0, 6)}).out, HasSubstr("\nkernel " + id));
   EXPECT_THAT(schedule("show", {"--kernel", id, "--halide"}).out, HasSubstr("// kernel " + id));
+  const std::string report = schedule("show", {"--kernel", id, "--json", "-"}).out;
+  const nlohmann::json row = nlohmann::json::parse(report)["schedules"].at(0);
+  EXPECT_EQ(row["kernel"], id);
+  EXPECT_NO_THROW((void)Candidate::parse(row["candidate"].get<std::string>()));
 }
 
 TEST_F(ScheduleVerb, RacesAgainstNow) {
@@ -99,6 +104,9 @@ TEST_F(ScheduleVerb, PinsUntilUnpinned) {
   EXPECT_THAT(schedule("unpin", {"--kernel", id}).out, HasSubstr("1 of 1 kernels were pinned"));
   EXPECT_THAT(schedule("show", {"--kernel", id}).out, HasSubstr("# from database"));
   EXPECT_THAT(schedule("unpin").out, HasSubstr("0 of"));
+  const nlohmann::json unpinned =
+      nlohmann::json::parse(schedule("unpin", {"--kernel", id, "--json", "-"}).out);
+  EXPECT_EQ(unpinned["schedules"].at(0)["was_pinned"], false);
 }
 
 TEST_F(ScheduleVerb, PinsAllOrNone) {

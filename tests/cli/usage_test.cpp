@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -62,6 +63,7 @@ TEST_F(Usage, VerbsAndOptionsAreSuggested) {
   expect_refused({"run", model_, "--outputdir", "x"}, "did you mean --output-dir?");
   expect_refused({"run", model_, "--cach-dir=x"}, "unknown option '--cach-dir', did you mean --cache-dir?");
   expect_refused({"db", "tpo"}, "did you mean top?");
+  expect_refused({"bench", model_, "--baseline", "refrence"}, "did you mean reference?");
   expect_refused({"compile"}, "MODEL.onnx is missing");
   expect_refused({"compile", model_, "extra"}, "unexpected argument 'extra'");
   expect_refused({"compile", model_, "--threads"}, "threads");
@@ -120,6 +122,10 @@ TEST_F(Usage, TheCacheIsListedAndPruned) {
   EXPECT_EQ(missing.exit_code, static_cast<int>(ErrorCode::io_failure)) << missing.out;
   EXPECT_THAT(missing.err, HasSubstr("no folder " + dir + "s"));
   EXPECT_THAT(run_command({"cache", "list", "--dir", dir}, folder_).out, HasSubstr("sylvite_"));
+  const nlohmann::json list =
+      nlohmann::json::parse(run_command({"cache", "list", "--dir", dir, "--json", "-"}, folder_).out);
+  EXPECT_EQ(list["folder"], dir);
+  EXPECT_GE(list["bytes"], list["objects"].at(0)["bytes"]);
   EXPECT_THAT(run_command({"cache", "prune", "--older-than", "30d", "--dir", dir}, folder_).out,
               HasSubstr("0 objects removed"));
   EXPECT_THAT(run_command({"cache", "prune", "--dir", dir}, folder_).out, HasSubstr("0 objects removed"))
