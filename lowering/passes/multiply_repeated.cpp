@@ -33,6 +33,13 @@ struct Parts {
 struct Concat {
   Parts each, repeated;
   Dims repeated_dims;  ///< of all of `repeated` but for the depth
+
+  /// Part i of `repeated` in the new graph, at the rank of the result, with its depth along `axis`. Its own rank may be any.
+  [[nodiscard]] ValueId repeated_value(GraphRewriter& rewriter, std::size_t i, std::size_t axis) const {
+    Dims dims = repeated_dims;
+    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), repeated.rows[i].second);
+    return add_reshape(rewriter.graph(), rewriter.mapped(repeated.values[i]), dims);
+  }
 };
 
 /// The dims of what is broadcast to `id`, at the rank of the result, where it is the same for all rows, if `axis` is the last dim, or
@@ -133,11 +140,8 @@ bool rewrite_product(GraphRewriter& rewriter, const Node& node) {
   const Tensor& weight = *rewriter.source().value(node.inputs[1]).constant;
   std::vector<ValueId> each, repeated;
   for (const ValueId value : found->each.values) each.push_back(rewriter.mapped(value));
-  for (const ValueId value : found->repeated.values) {
-    Dims dims = found->repeated_dims;
-    dims.push_back(rewriter.source().type(value).dims().back());
-    repeated.push_back(add_reshape(graph, rewriter.mapped(value), dims));
-  }
+  for (std::size_t i = 0; i < found->repeated.values.size(); ++i)
+    repeated.push_back(found->repeated_value(rewriter, i, found->repeated_dims.size()));
   rewriter.replace(node, Op::add,
                    {multiply_part(graph, found->each, each, weight, true, node.name),
                     multiply_part(graph, found->repeated, repeated, weight, false, "")});
@@ -177,12 +181,8 @@ bool rewrite_conv(GraphRewriter& rewriter, const Node& node) {
   };
   std::vector<ValueId> each, repeated;
   for (const ValueId value : found->each.values) each.push_back(rewriter.mapped(value));
-  for (const ValueId value : found->repeated.values) {
-    Dims dims = found->repeated_dims;
-    const Dims own = source.type(value).dims();
-    dims.insert(dims.begin() + 1, own[own.size() - dims.size()]);
-    repeated.push_back(add_reshape(graph, rewriter.mapped(value), dims));
-  }
+  for (std::size_t i = 0; i < found->repeated.values.size(); ++i)
+    repeated.push_back(found->repeated_value(rewriter, i, 1));
   std::vector<ValueId> inputs = {joined(each), graph.add_constant(channels_of(filter, found->each))};
   if (node.inputs.size() > 2) inputs.push_back(rewriter.mapped(node.inputs[2]));
   const ValueId own = graph.add(Op::conv, inputs, node.attributes, node.name);

@@ -19,9 +19,9 @@ Graph product_of(const std::vector<Dims>& parts, const Dims& rows) {
   for (const Dims& part : parts) {
     const ValueId value = graph.add_input("x" + std::to_string(values.size()), f32(part));
     Dims whole = rows;
-    whole.push_back(part.back());
+    whole.push_back(part.empty() ? 1 : part.back());
     values.push_back(part == whole ? value : graph.add(Op::broadcast_to, {value}, {{"shape", whole}}));
-    depth += part.back();
+    depth += whole.back();
   }
   Tensor weight(DType::f32, {depth, 5});
   for (std::int64_t i = 0; i < weight.size(); ++i) weight.set_double(i, static_cast<double>(i * 7 % 11) - 5);
@@ -34,7 +34,8 @@ TEST(MultiplyRepeated, WhatAllRowsHaveIsMultipliedOnce) {
   const std::vector<Dims> cases[] = {{{2, 256, 3}, {2, 1, 4}},
                                      {{2, 1, 4}, {2, 256, 3}, {2, 1, 2}},
                                      {{2, 256, 3}, {1, 4}, {2, 256, 2}},
-                                     {{4}, {2, 256, 3}}};
+                                     {{4}, {2, 256, 3}},
+                                     {{2, 256, 3}, {}}};
   for (const std::vector<Dims>& parts : cases) {
     const Graph graph = product_of(parts, {2, 256}), made = multiply_repeated(graph);
     EXPECT_EQ(std::ranges::count_if(made.nodes(), [](const Node& node) { return node.op == Op::matmul; }), 2);
@@ -58,7 +59,6 @@ TEST(MultiplyRepeated, OthersStay) {
   }
 }
 
-}  // namespace
 /// A convolution of one tap of parts side by side, each broadcast to [2, its channels, 8, 9].
 Graph conv_of(const std::vector<Dims>& parts, const Dims& pixels, std::int64_t taps) {
   Graph graph;
@@ -66,7 +66,7 @@ Graph conv_of(const std::vector<Dims>& parts, const Dims& pixels, std::int64_t t
   std::int64_t channels = 0;
   for (const Dims& part : parts) {
     const ValueId value = graph.add_input("x" + std::to_string(values.size()), f32(part));
-    Dims whole = {2, part[part.size() - 1 - pixels.size()]};
+    Dims whole = {2, part.size() > pixels.size() ? part[part.size() - 1 - pixels.size()] : 1};
     whole.insert(whole.end(), pixels.begin(), pixels.end());
     values.push_back(part == whole ? value : graph.add(Op::broadcast_to, {value}, {{"shape", whole}}));
     channels += whole[1];
@@ -87,7 +87,9 @@ Graph conv_of(const std::vector<Dims>& parts, const Dims& pixels, std::int64_t t
 TEST(MultiplyRepeated, ChannelsThatAllPixelsHaveAreConvolvedOnce) {
   const std::pair<std::vector<Dims>, Dims> cases[] = {{{{2, 3, 8, 9}, {2, 4, 1, 1}}, {8, 9}},
                                                       {{{2, 4, 1}, {2, 3, 70}, {2, 2, 1}}, {70}},
-                                                      {{{4, 1, 1}, {2, 3, 8, 9}, {2, 1, 8, 9}}, {8, 9}}};
+                                                      {{{4, 1, 1}, {2, 3, 8, 9}, {2, 1, 8, 9}}, {8, 9}},
+                                                      {{{2, 3, 8, 9}, {1}}, {8, 9}},
+                                                      {{{}, {2, 3, 8, 9}, {1, 1}}, {8, 9}}};
   for (const auto& [parts, pixels] : cases) {
     const Graph graph = conv_of(parts, pixels, 1), made = multiply_repeated(graph);
     EXPECT_EQ(std::ranges::count_if(made.nodes(), [](const Node& node) { return node.op == Op::conv; }), 2);
@@ -101,4 +103,5 @@ TEST(MultiplyRepeated, ChannelsThatAllPixelsHaveAreConvolvedOnce) {
   EXPECT_TRUE(same_structure(multiply_repeated(wide), wide));
 }
 
+}  // namespace
 }  // namespace sylvite::multiply_repeated_test
