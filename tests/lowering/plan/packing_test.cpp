@@ -103,6 +103,10 @@ TEST(Packing, LayoutPacking) {
   EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), type.storage_dims());
   type.shape = {2, 20, 3, 3};
   expect_packs(type.dims(), layout_packing(type));
+  type.shape = {2, 1, 3, 3};  // images of one channel, innermost as those of more
+  type.layout.channel_block = 1;
+  EXPECT_EQ(layout_packing(type).packed_dims(type.dims()), type.storage_dims());
+  expect_packs(type.dims(), layout_packing(type));
 }
 
 TEST(Packing, RefusesWhatDoesNotFit) {
