@@ -5,6 +5,7 @@
 // where a template takes them: filters that each image has for itself are groups as wide as images.
 // Before: y = conv(x, W)   x [64, 60, 28, 28], of 15 groups: no number of four channels that divides them makes a unit
 // After:  y = conv(x, V)   of one group, whose filter V has zeros where a group reads no channel of the others
+// So a channel that is not finite makes NaN of results of the groups that it is joined with.
 
 #include "lowering/passes/join_groups.h"
 

@@ -45,10 +45,11 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()("help,h", "show this text");
   table.add_options()("seeds", po::value(&arguments.seeds), "FIRST:END of the models to grow");
   table.add_options()("nodes", po::value(&arguments.nodes), "nodes of a model, on average");
-  table.add_options()("engines", po::value(&arguments.engines),
-                      "comma separated: plan, plain-plan, default, reduce-overhead, random, max-autotune, "
-                      "open, evaluated, size-plans, sizes, many-sizes, cuda, cuda-sizes, "
-                      "cuda-many-sizes");
+  table.add_options()(
+      "engines", po::value(&arguments.engines),
+      "comma separated: plan, plain-plan, gpu-plan, default, reduce-overhead, random, max-autotune, "
+      "open, evaluated, size-plans, sizes, many-sizes, cuda, cuda-sizes, "
+      "cuda-many-sizes");
   table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
                       "folder of compiled kernels; a temporary one if not given");
