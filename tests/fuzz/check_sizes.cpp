@@ -95,8 +95,7 @@ std::string check(const ModelCase& test, const EngineOptions& options, EngineNot
 }
 
 /// Plans that follow from others where they do, interpreted.
-Answers plans_of(const OpenRun& run) {
-  const auto setup = make_setup(run.options);
+Answers plans_of(const OpenRun& run, const std::shared_ptr<const Setup>& setup) {
   return [model = open_model(run.path, setup, run.options.import)](const NamedSizes& named,
                                                                    const std::vector<Tensor>& inputs) {
     Sizes sizes;
@@ -120,7 +119,16 @@ Answers programs_of(const OpenRun& run, const std::string& device) {
 }
 
 std::string check_plans(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
-  return check(test, options, notes, plans_of);
+  return check(test, options, notes,
+               [](const OpenRun& run) { return plans_of(run, make_setup(run.options)); });
+}
+
+std::string check_gpu_plans(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
+  return check(test, options, notes, [](const OpenRun& run) {
+    CompileOptions wanted = run.options;
+    wanted.set["passes.disable"] = std::string(passes_with_zeros);
+    return plans_of(run, setup_without_card(wanted));
+  });
 }
 
 std::string check_programs(const ModelCase& test, const EngineOptions& options, EngineNotes& notes) {
@@ -141,11 +149,9 @@ std::string check_many_cuda(const ModelCase& test, const EngineOptions& options,
       test, options, notes, [](const OpenRun& run) { return programs_of(run, "cuda"); }, many_combinations);
 }
 
-constexpr SizeCheck checks[] = {{"size-plans", check_plans},
-                                {"sizes", check_programs},
-                                {"many-sizes", check_many},
-                                {"cuda-sizes", check_cuda},
-                                {"cuda-many-sizes", check_many_cuda}};
+constexpr SizeCheck checks[] = {{"size-plans", check_plans}, {"gpu-size-plans", check_gpu_plans},
+                                {"sizes", check_programs},   {"many-sizes", check_many},
+                                {"cuda-sizes", check_cuda},  {"cuda-many-sizes", check_many_cuda}};
 
 }  // namespace
 

@@ -35,15 +35,12 @@ std::vector<Tensor> run_plain_plan(const Graph& graph, const std::vector<Tensor>
   return interpret_plan(lower(graph, plain), inputs);
 }
 
-/// As for a GPU that need not be there: what its passes and groups make.
+/// As for a GPU: what its passes and groups make.
 std::vector<Tensor> interpret_gpu_plan(const Graph& graph, const std::vector<Tensor>& inputs,
                                        const std::string& disabled) {
   CompileOptions wanted;
-  wanted.set = {{"compile.device", "cuda"}, {"passes.disable", disabled}};
-  Setup setup;
-  setup.config = resolve_settings(wanted).config();
-  setup.machine = with_gpu(detect_machine(1), sample_card());
-  return interpret_plan(*load_graph(graph, std::make_shared<const Setup>(std::move(setup))).plan, inputs);
+  wanted.set["passes.disable"] = disabled;
+  return interpret_plan(*load_graph(graph, setup_without_card(wanted)).plan, inputs);
 }
 
 bool has_nan(const Tensor& tensor) {
@@ -53,12 +50,13 @@ bool has_nan(const Tensor& tensor) {
   return false;
 }
 
-/// Filters of some passes have zeros, by which what is not finite becomes NaN: such results are looked at without these.
+/// Results that are not finite are looked at without passes that make more of them so.
 std::vector<Tensor> run_gpu_plan(const Graph& graph, const std::vector<Tensor>& inputs,
                                  const EngineOptions& /*options*/, EngineNotes& /*notes*/) {
-  constexpr const char* with_zeros = "join_groups,join_pixels,widen_few_channels";
   std::vector<Tensor> outputs = interpret_gpu_plan(graph, inputs, "");
-  return std::ranges::any_of(outputs, has_nan) ? interpret_gpu_plan(graph, inputs, with_zeros) : outputs;
+  return std::ranges::any_of(outputs, has_nan)
+             ? interpret_gpu_plan(graph, inputs, std::string(passes_with_zeros))
+             : outputs;
 }
 
 /// What answers before kernels are compiled.
@@ -175,6 +173,14 @@ constexpr Engine engines[] = {
 };
 
 }  // namespace
+
+std::shared_ptr<const Setup> setup_without_card(CompileOptions options) {
+  options.set["compile.device"] = "cuda";
+  Setup setup;
+  setup.config = resolve_settings(options).config();
+  setup.machine = with_gpu(detect_machine(1), sample_card());
+  return std::make_shared<const Setup>(std::move(setup));
+}
 
 std::span<const Engine> engine_table() {
   return engines;

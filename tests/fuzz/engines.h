@@ -1,11 +1,13 @@
 #pragma once
 // The ways to run a model that must all give what the interpreter gives.
 
+#include <memory>
 #include <random>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "runtime/session.h"
 #include "schedules/space.h"
 #include "tests/fuzz/expectation.h"
 #include "tests/fuzz/model_grower.h"
@@ -29,6 +31,12 @@ struct Engine {
   std::vector<Tensor> (*run)(const Graph& graph, const std::vector<Tensor>& inputs,
                              const EngineOptions& options, EngineNotes& notes);  ///< outputs of the graph
 };
+/// For a GPU that need not be there: what is made with it can be planned and interpreted, not run.
+[[nodiscard]] std::shared_ptr<const Setup> setup_without_card(CompileOptions options);
+
+/// Passes for a GPU that put zeros into filters, by which what is not finite becomes NaN.
+constexpr std::string_view passes_with_zeros = "join_groups,join_pixels,widen_few_channels";
+
 [[nodiscard]] std::span<const Engine> engine_table();
 [[nodiscard]] const Engine& find_engine(std::string_view name);  ///< throws UsageError
 

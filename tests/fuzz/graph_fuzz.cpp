@@ -48,7 +48,7 @@ Arguments parse_arguments(int argc, char** argv) {
   table.add_options()(
       "engines", po::value(&arguments.engines),
       "comma separated: plan, plain-plan, gpu-plan, default, reduce-overhead, random, max-autotune, "
-      "open, evaluated, size-plans, sizes, many-sizes, cuda, cuda-sizes, "
+      "open, evaluated, size-plans, gpu-size-plans, sizes, many-sizes, cuda, cuda-sizes, "
       "cuda-many-sizes");
   table.add_options()("budget", po::value(&arguments.budget), "of max-autotune for a model");
   table.add_options()("cache", po::value(&arguments.cache),
