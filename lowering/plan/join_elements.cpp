@@ -62,7 +62,6 @@ class ElementJoiner {
         place_(groups_.size()) {
     outputs_.insert(graph.outputs.begin(), graph.outputs.end());
     inputs_.insert(graph.inputs.begin(), graph.inputs.end());
-    std::map<ValueId, GroupId> writers;
     for (const State& pair : graph.overwrites)
       overwritten_[graph.outputs[pair.output]] = graph.inputs[pair.input];
     for (const State& state : graph.states) states_[graph.outputs[state.output]] = graph.inputs[state.input];
@@ -70,11 +69,11 @@ class ElementJoiner {
       order_.push_back(id);
       place_[id] = id;
       elements_.push_back(elements_of(groups_[id]));
-      for (const ValueId output : groups_[id].outputs) writers[output] = id;
+      for (const ValueId output : groups_[id].outputs) writers_[output] = id;
       for (const ValueId value : elements_[id].reads) readers_[value].insert(id);
     }
     for (Elements& each : elements_)
-      for (const ValueId value : each.reads) add_writers(graph, writers, value, each.writers);
+      for (const ValueId value : each.reads) add_writers(graph, writers_, value, each.writers);
     note_viewed();
   }
 
@@ -196,8 +195,18 @@ class ElementJoiner {
     });
   }
 
+  /// Does the other read a view of this group's results? One launch cannot write them and read them from memory.
+  [[nodiscard]] bool reads_view(GroupId id, GroupId other) const {
+    return std::ranges::any_of(elements_[other].reads, [&](ValueId value) {
+      std::set<GroupId> viewed;
+      if (!writers_.contains(value)) add_writers(graph_, writers_, value, viewed);
+      return viewed.contains(id);
+    });
+  }
+
   /// Is all that the other makes of this group's results work on the same element? Then nothing is computed twice.
   [[nodiscard]] bool reads_same_elements(GroupId id, GroupId other) const {
+    if (reads_view(id, other)) return false;
     std::set<ValueId> made(groups_[id].outputs.begin(), groups_[id].outputs.end());
     bool reads = false;
     for (const NodeId each : groups_[other].nodes) {
@@ -209,7 +218,7 @@ class ElementJoiner {
         return false;
       made.insert(node.outputs[0]);
     }
-    return reads;  // else it reads a view of them
+    return reads;
   }
 
   /// The next value of a state lies where the state does unless its kernel reads that, which would cost a copy.
@@ -289,6 +298,7 @@ class ElementJoiner {
       readers_[value].insert(id);
     }
     for (const ValueId output : groups_[id].outputs) readers_[output].erase(id);
+    for (const ValueId output : groups_[other].outputs) writers_[output] = id;
     for (Elements& each : elements_)
       if (each.writers.erase(other) > 0) each.writers.insert(id);
     Elements& both = elements_[id];
@@ -328,6 +338,7 @@ class ElementJoiner {
   std::vector<std::size_t> place_;                ///< per group, in the order
   std::vector<Elements> elements_;                ///< per group
   std::map<ValueId, std::set<GroupId>> readers_;  ///< groups that read a value itself
+  std::map<ValueId, GroupId> writers_;            ///< of values that groups write
   std::set<ValueId> outputs_, inputs_;            ///< of the graph
   std::map<ValueId, ValueId> states_;             ///< by their next values
   std::map<ValueId, ValueId> overwritten_;        ///< inputs, by what is written over them

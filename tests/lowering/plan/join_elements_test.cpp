@@ -104,6 +104,14 @@ TEST_F(JoinElements, ViewsOfAResultKeepItInMemory) {
   for (const LoweringOptions& options : {LoweringOptions{}, on_device()}) expect_same_results(graph, options);
 }
 
+TEST_F(JoinElements, WhatReadsAResultAndAViewOfAnotherStaysApart) {
+  const ValueId a = graph.add_input("a", f32({1, 40, 8}));
+  const ValueId first = exp(a), second = mul(first, first);
+  const ValueId seen = graph.add(Op::reshape, {second}, {{"shape", Dims{40, 8}}});
+  graph.outputs = {add(seen, first)};
+  for (const LoweringOptions& options : {LoweringOptions{}, on_device()}) expect_same_results(graph, options);
+}
+
 TEST_F(JoinElements, LaunchesOfFewElementsAreOneOnADevice) {
   const ValueId a = graph.add_input("a", f32({8, 8})), b = graph.add_input("b", f32({8, 8}));
   graph.outputs = {exp(a), exp(b)};
