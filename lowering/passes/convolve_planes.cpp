@@ -150,11 +150,12 @@ class PlaneConvolver {
     return add_reshape(graph, together, {x[0] * frames, taps * channels, x[3], x[4]});
   }
 
-  /// Pointwise work on planes, where some operand has them already.
+  /// Pointwise work on planes, where some whole operand has them already: a small one may be broadcast to any rank.
   std::optional<ValueId> work(GraphRewriter& rewriter, const Node& node) {
     const Graph& source = rewriter.source();
     const Dims dims = source.type(node.outputs[0]).dims();
-    const bool starts = std::ranges::any_of(node.inputs, [&](ValueId id) { return planes_.contains(id); });
+    const bool starts = std::ranges::any_of(
+        node.inputs, [&](ValueId id) { return planes_.contains(id) && source.type(id).dims() == dims; });
     if (!starts || !std::ranges::all_of(node.inputs, [&](ValueId id) { return fits(source, id, dims); }))
       return std::nullopt;
     std::vector<ValueId> inputs;

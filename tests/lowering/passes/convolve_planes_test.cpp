@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "frontend/graph/interpreter.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
@@ -100,6 +101,17 @@ TEST(ConvolvePlanes, WorkWithOtherOperandsKeepsItsRank) {
   graph.outputs = {graph.add(Op::add, {x, weight(graph, {19})})};
   EXPECT_TRUE(is_over_planes(convolve_planes(graph, false)));
   expect_lowers_faithfully(graph);
+}
+
+TEST(ConvolvePlanes, WhatIsBroadcastToAnotherRankIsNoWork) {
+  Graph graph;
+  const ValueId line =
+      volume_conv(graph, graph.add_input("x", f32({1, 4, 1})), {.window = {1}, .filters = 1});
+  graph.outputs = {graph.add(Op::mul, {graph.add_input("y", f32({2, 3, 2, 5})), line})};
+  EXPECT_TRUE(is_over_planes(convolve_planes(graph, true)));
+  expect_lowers_faithfully(graph);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  expect_close(interpret(convolve_planes(graph, true), inputs).at(0), interpret(graph, inputs).at(0));
 }
 
 TEST(ConvolvePlanes, OthersAreLeftAlone) {
