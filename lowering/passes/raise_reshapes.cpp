@@ -116,7 +116,9 @@ class Raiser {
     for (const NodeId use : uses_[id]) {
       const Node& reader = graph_.node(use);
       const TensorType& type = graph_.type(reader.outputs[0]);
-      const bool follows = may_[reader.outputs[0]] && type.shape == graph_.type(id).shape;
+      // A fold over dims of one element has the shape of its operand, too, but not the operand's new dims.
+      const bool follows =
+          may_[reader.outputs[0]] && !keeps_dims(reader) && type.shape == graph_.type(id).shape;
       if (reader.op != Op::reshape && !follows) return std::nullopt;
       const Dims dims = reader.op == Op::reshape ? type.dims() : dims_[reader.outputs[0]];
       if (wanted && *wanted != dims) return std::nullopt;

@@ -47,6 +47,18 @@ TEST(RaiseReshapes, FoldsDropTheirDimsWhereWorkStandsBehind) {
   expect_lowers_faithfully(graph);
 }
 
+/// The shape of its operand is that of its result, too, but only the result may lose the dim.
+TEST(RaiseReshapes, FoldsOverOneElementReadTheirOperandAsItIs) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 5, 4})), z = graph.add_input("z", f32({5, 4}));
+  const Attributes fold = {{"axes", Dims{0}}, {"keepdims", std::int64_t{1}}};
+  const ValueId most = graph.add(Op::abs, {graph.add(Op::reduce_max, {x}, fold)});
+  const ValueId sum = graph.add(Op::reduce_sum, {graph.add(Op::exp, {graph.add(Op::sub, {x, most})})}, fold);
+  const ValueId whole = graph.add(Op::add, {graph.add(Op::log, {sum}), most});
+  graph.outputs = {graph.add(Op::add, {reshape(graph, whole, {5, 4}), z})};
+  expect_lowers_faithfully(graph);
+}
+
 TEST(RaiseReshapes, FoldsKeepTheirDimsWhereNoWorkStandsBehind) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({3, 5, 4}));
