@@ -179,6 +179,7 @@ class ElementJoiner {
       for (std::size_t i = place_[id] + 1; i < std::min(order_.size(), place_[id] + furthest); ++i)
         add(order_[i]);
     std::vector<GroupId> result;
+    result.reserve(places.size());
     for (const std::size_t place : places) result.push_back(order_[place]);
     return result;
   }
