@@ -62,12 +62,9 @@ void ClassLabels::output(ImportContext& c, Sym index) const {
 TwoClasses two_classes(Sym score, bool is_share, const std::string& transform) {
   TwoClasses result;
   result.is_second = apply(Op::greater, score, is_share ? 0.5 : 0.0);
-  if (transform == "LOGISTIC")
-    result.scores = apply(Op::sigmoid, concat({-score, score}, 1));
-  else if (transform == "PROBIT")
-    throw UnsupportedError("post_transform 'PROBIT' of one score for two classes");
-  else
-    result.scores = concat({is_share ? 1.0 - score : -score, score}, 1);
+  const bool is_logistic = transform == "LOGISTIC";
+  const Sym scores = concat({is_share && !is_logistic ? 1.0 - score : -score, score}, 1);
+  result.scores = is_logistic || transform == "PROBIT" ? transformed(scores, transform) : scores;
   return result;
 }
 

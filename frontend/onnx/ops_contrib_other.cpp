@@ -191,12 +191,61 @@ void murmur_hash3(ImportContext& c) {
   });
 }
 
+/// The cheapest way through a matrix of costs from its first element to its last, by steps to the next row, the next column or
+/// both: rows and columns of its elements. A step on the host: how long the way is depends on the costs.
+void align_by_costs(ImportContext& c) {
+  const Sym x = c.input(0);
+  if (x.dtype() != DType::f32 || x.rank() < 2 || x.rank() > 3 || (x.rank() == 3 && x.dim(0) != 1))
+    throw ModelError("the input is no f32 matrix of costs");
+  const Tensor costs = c.constant(0);
+  const Dims& dims = costs.dims();
+  const std::int64_t rows = dims[dims.size() - 2], columns = dims.back();
+  const std::int64_t width = columns + 1;
+  c.builder().reserve_table({rows + 1, width});
+  const std::span<const float> cost = costs.view<float>();
+  std::vector<float> total(static_cast<std::size_t>((rows + 1) * width),
+                           std::numeric_limits<float>::infinity());
+  std::vector<std::int8_t> step(total.size());
+  const auto at = [=](std::int64_t row, std::int64_t column) {
+    return static_cast<std::size_t>(row * width + column);
+  };
+  total[0] = 0;
+  for (std::int64_t row = 1; row <= rows; ++row) {
+    for (std::int64_t column = 1; column <= columns; ++column) {
+      const float both = total[at(row - 1, column - 1)], down = total[at(row - 1, column)],
+                  right = total[at(row, column - 1)];
+      const bool is_both = both < down && both < right, is_down = down < both && down < right;
+      step[at(row, column)] = is_both ? 0 : is_down ? 1 : 2;
+      total[at(row, column)] = (is_both   ? both
+                                : is_down ? down
+                                          : right) +
+                               cost[static_cast<std::size_t>((row - 1) * columns + column - 1)];
+    }
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> way;
+  for (std::int64_t row = rows, column = columns; row > 0 && column > 0;) {
+    way.emplace_back(row - 1, column - 1);
+    const std::int8_t taken = step[at(row, column)];
+    if (taken != 2) --row;
+    if (taken != 1) --column;
+  }
+  const auto length = static_cast<std::int64_t>(way.size());
+  Tensor result(DType::i32, {2, length});
+  for (std::int64_t i = 0; i < length; ++i) {
+    const auto& [row, column] = way[static_cast<std::size_t>(length - 1 - i)];
+    result.set_int64(i, row);
+    result.set_int64(length + i, column);
+  }
+  c.output(c.builder().constant(result));
+}
+
 /// Those that mean what the default domain's do.
 constexpr std::string_view shared[] = {"DequantizeLinear", "GatherND", "GridSample", "Pad",
                                        "QuantizeLinear",   "Trilu"};
 
 std::vector<OnnxOp> make_rows() {
   std::vector<OnnxOp> rows{{"CDist", 1, distances, microsoft},
+                           {"DynamicTimeWarping", 1, align_by_costs, microsoft},
                            {"ExpandDims", 1, expand_dims, microsoft},
                            {"Inverse", 1, inverse, microsoft},
                            {"MurmurHash3", 1, murmur_hash3, microsoft},

@@ -17,14 +17,14 @@ void conv_op(ImportContext& c) {
   c.output(convolve(c, inputs));
 }
 
-/// How much the full result is cut at both ends; output_shape overrides pads.
-TransposedWindow read_transposed(ImportContext& c, const Dims& spatial, const Dims& kernel) {
+/// How much the full result is cut at both ends: `pads`, which output_shape overrides.
+TransposedWindow read_transposed(ImportContext& c, const Dims& spatial, const Dims& kernel,
+                                 const Dims& pads) {
   const std::size_t rank = kernel.size();
   TransposedWindow w;
   w.strides = axis_attribute(c, "strides", rank, 1, 1);
   w.dilations = axis_attribute(c, "dilations", rank, 1, 1);
   w.output_padding = axis_attribute(c, "output_padding", rank, 0, 0);
-  const Dims pads = axis_attribute(c, "pads", 2 * rank, 0, 0);
   const std::string auto_pad = c.string("auto_pad", "NOTSET");
   const bool is_same = auto_pad == "SAME_UPPER" || auto_pad == "SAME_LOWER";
   Dims wanted = c.integers("output_shape");
@@ -53,7 +53,9 @@ TransposedWindow read_transposed(ImportContext& c, const Dims& spatial, const Di
   return w;
 }
 
-void conv_transpose(ImportContext& c) {
+/// A bias is input `bias`.
+template <typename Pads>
+void conv_transpose(ImportContext& c, int bias, const Pads& pads_of) {
   const Sym x = c.input(0);
   const Sym w = c.input(1);
   const std::int64_t groups = c.integer("group", 1);
@@ -62,13 +64,29 @@ void conv_transpose(ImportContext& c) {
   if (kernel.size() != spatial.size())
     throw ModelError("the weights have {} spatial axes, the input {}", kernel.size(), spatial.size());
   check_kernel_shape(c, kernel);
-  const TransposedWindow window = read_transposed(c, spatial, kernel);
-  c.output(transposed_conv(x, w, c.optional(2), window, groups));
+  const TransposedWindow window = read_transposed(c, spatial, kernel, pads_of(kernel.size()));
+  c.output(transposed_conv(x, w, c.optional(bias), window, groups));
+}
+
+void conv_transpose_op(ImportContext& c) {
+  conv_transpose(c, 2, [&](std::size_t rank) { return axis_attribute(c, "pads", 2 * rank, 0, 0); });
+}
+
+/// Of com.microsoft: pads are a value.
+void conv_transpose_by_pads(ImportContext& c) {
+  conv_transpose(c, 3, [&](std::size_t rank) {
+    if (!c.has_input(2)) return Dims(2 * rank, 0);
+    Dims pads = c.constant_integers(2);
+    if (pads.size() != 2 * rank) throw ModelError("pads has {} values, expected {}", pads.size(), 2 * rank);
+    check_extents("pads", pads, 0);
+    return pads;
+  });
 }
 
 const OnnxOp convolution_rows[] = {
     {"Conv", 1, conv_op},
-    {"ConvTranspose", 1, conv_transpose},
+    {"ConvTranspose", 1, conv_transpose_op},
+    {"ConvTransposeWithDynamicPads", 1, conv_transpose_by_pads, "com.microsoft"},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Poolings over windows and over whole maps.
 
 #include <algorithm>
+#include <limits>
 
 #include "base/error.h"
 #include "frontend/build/pooling.h"
@@ -131,6 +132,56 @@ void global_lp_pool(ImportContext& c) {
   c.output(root_of_sum(reduce(Op::reduce_sum, absolute_power(x, p), map_axes(x)), p));
 }
 
+/// The largest elements of the windows of the innermost axis, each up to the first that counts[..] is false of.
+Sym largest_until(Sym x, Sym counts, const MapWindow& window, double lowest) {
+  const std::size_t last = window.rank() - 1;
+  const int axis = x.rank() - 1;
+  const std::int64_t begin = window.pads[last], end = window.pads[last + window.rank()];
+  Dims low(static_cast<std::size_t>(x.rank()), 0), high = low;
+  low.back() = begin;
+  high.back() = end;
+  const std::int64_t count = (x.dim(axis) + begin + end - window.kernel[last]) / window.strides[last] + 1;
+  const std::int64_t reach = (count - 1) * window.strides[last] + 1;
+  check_node_count(4 * window.kernel[last], 8192);
+  x = pad(x, low, high, lowest);
+  counts = pad(counts, low, high, 1);
+  const auto tap = [&](Sym v, std::int64_t i) { return slice(v, axis, i, i + reach, window.strides[last]); };
+  Sym largest, goes_on;
+  for (std::int64_t i = 0; i < window.kernel[last]; ++i) {
+    goes_on = goes_on ? apply(Op::logical_and, goes_on, tap(counts, i)) : tap(counts, i);
+    const Sym value = where(goes_on, tap(x, i), lowest);
+    largest = largest ? apply(Op::maximum, largest, value) : value;
+  }
+  return largest;
+}
+
+/// For com.microsoft: a line of a window ends where the mask is 0, except at a map's first element if maps have several dims.
+/// One mask is for all maps, as ONNX Runtime reads it where a map has a multiple of the masks' number of elements.
+void max_pool_with_mask(ImportContext& c) {
+  const Sym x = c.input(0);
+  const Sym mask = c.input(1);
+  const MapWindow window = read_pool_window(c, x);
+  const Dims map = spatial_dims(x);
+  if (mask.rank() != x.rank() || spatial_dims(mask) != map || mask.dim(0) < 1 || mask.dim(1) < 1)
+    throw ModelError("the mask does not fit the input");
+  if (checked_product(map, "map") % (mask.dim(0) * mask.dim(1)) != 0 || c.integer("ceil_mode", 0) != 0 ||
+      std::ranges::any_of(window.dilations, [](std::int64_t d) { return d != 1; }))
+    throw UnsupportedError("{} masks for maps of {} elements, ceil_mode or dilations",
+                           mask.dim(0) * mask.dim(1), checked_product(map, "map"));
+  const double lowest = std::numeric_limits<float>::lowest();
+  Sym counts = apply(Op::logical_not, apply(Op::equal, slice(slice(mask, 0, 0, 1), 1, 0, 1), 0.0));
+  if (window.rank() > 1) {
+    const Sym place = c.builder().iota(DType::i64, {counts.size()}, 0);
+    counts = apply(Op::logical_or, counts, reshape(apply(Op::equal, place, 0.0), counts.dims()));
+  }
+  MapWindow others = window;
+  const std::size_t last = window.rank() - 1;
+  others.kernel[last] = others.strides[last] = 1;
+  others.pads[last] = others.pads[last + window.rank()] = 0;
+  const Sym lines = largest_until(x, counts, window, lowest);
+  c.output(window.rank() == 1 ? lines : max_pool(lines, others));
+}
+
 const OnnxOp pooling_rows[] = {
     {"AveragePool", 1, average_pool_op},
     {"GlobalAveragePool", 1, global_average_pool},
@@ -139,6 +190,7 @@ const OnnxOp pooling_rows[] = {
     {"LpPool", 2, lp_pool},
     {"MaxPool", 1, max_pool_op},
     {"MaxUnpool", 9, max_unpool},
+    {"MaxpoolWithMask", 1, max_pool_with_mask, "com.microsoft"},
     {"NhwcMaxPool", 1, max_pool_channels_last, "com.microsoft"},
 };
 

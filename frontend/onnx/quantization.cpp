@@ -42,6 +42,18 @@ bool are_plain(Sym scale) {
   return std::ranges::all_of(known.view<float>(), [](float x) { return x >= 0x1p-100F && x <= 0x1p100F; });
 }
 
+/// x in steps of 8 bits of a scale that is computed, and not negative. Both are multiplied by a power of two, which changes no
+/// quotient, so that the scale is one that the core operation takes: it divides once, not for each element.
+Sym quantize_by_computed(Sym x, Sym scale, Sym zero_point) {
+  if (x.dtype() != DType::f32) return quantize(x, scale, zero_point, DType::u8);
+  GraphBuilder& b = x.builder();
+  const Sym is_small = apply(Op::less, scale, 0x1p-60), is_large = apply(Op::greater, scale, 0x1p60);
+  const Sym factor =
+      where(is_small, b.scalar(DType::f32, 0x1p64), where(is_large, b.scalar(DType::f32, 0x1p-64), 1.0));
+  const Sym taken = apply(Op::maximum, scale * factor, 0x1p-100);
+  return b.add(Op::round, {x * factor, taken, zero_point}, {{"to", std::string(dtype_name(DType::u8))}});
+}
+
 bool is_nothing(Sym zero_point) {
   if (!zero_point) return true;
   if (!zero_point.is_constant()) return false;
@@ -116,7 +128,7 @@ Quantized quantize_by_range(Sym x) {
   const Sym scale = (high - low) * (1.0 / 255.0);
   const Sym zero = apply(Op::minimum, apply(Op::maximum, apply(Op::round, -low / scale), 0.0), 255.0);
   const Sym zero_point = cast(zero, DType::u8);
-  return {quantize(x, scale, zero_point, DType::u8), scale, zero_point};
+  return {quantize_by_computed(x, scale, zero_point), scale, zero_point};
 }
 
 Sym quantized_convolution(ImportContext& c, Sym input) {

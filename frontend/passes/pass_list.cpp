@@ -24,8 +24,9 @@ constexpr Pass<Options> table[] = {
     {"integer_products", [](const Options& options) { return options.integers; }, plain<integer_products>,
      "matmuls and convolutions of dequantised values multiply integers", has<Op::matmul, Op::conv>},
     {"pool_steps", [](const Options& options) { return options.integers; }, plain<pool_steps>,
-     "the largest of dequantised values is that of their integers, which rounding gives back",
-     has<Op::max_pool, Op::round>},
+     "the largest of dequantised values is that of their integers, as is the sum; rounding gives integers "
+     "back",
+     has<Op::max_pool, Op::reduce_sum, Op::round>},
     {"fold_constants", always, plain<fold_constants>, "evaluate nodes whose inputs are all constants"},
     {"simplify_views", always, plain<simplify_views>,
      "drop and merge reshapes, transposes, slices and casts that do nothing"},

@@ -2,6 +2,10 @@
 // numbers that were made of integers give these back:
 //   max_pool((q - zero) scale)               ->   (max_pool(q) - zero) scale
 //   round((q - zero) scale, scale, zero)     ->   q
+// Sums of integers are exact, and take less work than those of what they stand for:
+//   sum of n ((q - zero) scale)              ->   (sum of q - n zero) scale
+
+#include <limits>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
@@ -48,6 +52,26 @@ bool rewrite_pool(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+bool rewrite_sum(const Graph& source, GraphRewriter& rewriter, const Node& node) {
+  Graph& graph = rewriter.graph();
+  const std::optional<DequantizedSteps> x = dequantized_steps(graph, rewriter.mapped(node.inputs[0]));
+  if (!x || !graph.type(x->steps).is_known()) return false;
+  const std::int64_t sums = graph.type(rewriter.mapped(node.inputs[0])).element_count();
+  const std::int64_t results = source.type(node.outputs[0]).element_count();
+  const std::int64_t most =
+      std::numeric_limits<std::int32_t>::max() >> dtype_bits(graph.type(x->steps).dtype);
+  if (results == 0 || sums / results > most) return false;
+  ValueId y = graph.add(Op::cast, {x->steps}, {{"to", "i32"}});
+  y = graph.add(Op::reduce_sum, {y}, node.attributes, node.name);
+  y = graph.add(Op::cast, {y}, {{"to", "f32"}});
+  if (x->zero != no_value) {
+    const double zeros = *scalar_constant(graph, x->zero) * static_cast<double>(sums / results);
+    y = graph.add(Op::sub, {y, graph.add_constant(Tensor::scalar_f32(static_cast<float>(zeros)))});
+  }
+  rewriter.replace(node, Op::mul, {y, x->scale});
+  return true;
+}
+
 /// Rounding errors of the number are far below half a step.
 bool rewrite_round(GraphRewriter& rewriter, const Node& node) {
   const Graph& graph = rewriter.graph();
@@ -63,15 +87,17 @@ bool rewrite_round(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
-bool rewrite_steps(GraphRewriter& rewriter, const Node& node) {
+bool rewrite_steps(const Graph& source, GraphRewriter& rewriter, const Node& node) {
   if (node.op == Op::max_pool) return rewrite_pool(rewriter, node);
+  if (node.op == Op::reduce_sum) return rewrite_sum(source, rewriter, node);
   return node.op == Op::round && rewrite_round(rewriter, node);
 }
 
 }  // namespace
 
 Graph pool_steps(const Graph& graph) {
-  return rewrite_nodes(graph, rewrite_steps);
+  return rewrite_nodes(
+      graph, [&](GraphRewriter& rewriter, const Node& node) { return rewrite_steps(graph, rewriter, node); });
 }
 
 }  // namespace sylvite

@@ -43,6 +43,14 @@ def add_contrib_cases():
     experts("odd_gates", first=(4, 5, 8), activation_type="swiglu", swiglu_fusion=1)
     experts("unknown_fusion", activation_type="swiglu", swiglu_fusion=9)
     experts("unknown_activation", activation_type="step")
+    maps = [info("x", (1, 1, 4, 4)), info("m", (1, 1, 4, 4), TensorProto.INT32)]
+    for name, kernel in (("0", [0, 1]), ("huge", [1, 1 << 62]), ("short", [2])):
+        bad(f"masked_pool_{name}", "MaxpoolWithMask", inputs=maps, kernel_shape=kernel)
+    bad("masked_pool_other_mask", "MaxpoolWithMask", inputs=[maps[0], info("m", (1, 1, 4, 5), TensorProto.INT32)], kernel_shape=[2, 2])
+    for name, pads in (("short", [1, 1]), ("negative", [-1, 0, 0, 0]), ("huge", [1 << 62] * 4)):
+        bad(f"transposed_pads_{name}", "ConvTransposeWithDynamicPads", [floats("w", (1, 1, 2, 2)), numbers("p", pads, kind=np.int64)],
+            maps[:1], ["x", "w", "p"])
+    bad("alignment_of_a_list", "DynamicTimeWarping", [], [info("x", (4,))])
     bad("hash_of_bytes", "MurmurHash3", [], [info("x", (2,), TensorProto.UINT8)])
     table = [packed(4, 16), info("x", (2,), TensorProto.INT32)]
     for name, size in (("0", 0), ("huge", 1 << 40), ("odd", 17)):

@@ -64,6 +64,12 @@ def convolutions():
                 inputs["z"] = floats(rng, 1, 6, 6, 5)
             return inputs
         return make
+    def transposed(pads, bias):
+        return lambda rng: {"x": floats(rng, 1, 4, 5, 6), "w": floats(rng, 4, 3, 3, 3), "pads": np.array(pads, np.int64),
+                            "b": floats(rng, 6) if bias else None}
+    for name, weights in (("constant", ("pads",)), ("given", ())):
+        yield dict(name=f"transposed_pads_{name}", op="ConvTransposeWithDynamicPads", inputs=transposed([1, 0, 2, 1], name == "given"),
+                   weights=weights, strides=[2, 1], group=2, kernel_shape=[3, 3], tolerances={"atol": 1e-5})
     same = dict(pads=[1, 1, 1, 1], kernel_shape=[3, 3])
     yield dict(name="fused_conv_relu", op="FusedConv", inputs=conv(), activation="Relu", **same)
     yield dict(name="fused_conv_sum", op="FusedConv", inputs=conv(True), activation="Relu", **same)
@@ -194,6 +200,8 @@ def shapes():
                        inputs=lambda rng, width=width: {"a": floats(rng, 4, width), "b": floats(rng, 6, width)})
     yield dict(name="unfold", op="UnfoldTensor", inputs=lambda rng: {"x": floats(rng, 2, 9, 3)}, dim=1, size=4, step=2)
     yield dict(name="unfold_last", op="UnfoldTensor", inputs=lambda rng: {"x": floats(rng, 2, 5)}, size=2)
+    for name, dims in (("", (5, 7)), ("_batch", (1, 6, 4)), ("_long", (2, 9))):
+        yield dict(name=f"alignment{name}", op="DynamicTimeWarping", inputs=lambda rng, dims=dims: {"x": floats(rng, *dims)})
     for n in (1, 2, 3):
         yield dict(name=f"repeats_{n}", op="NGramRepeatBlock", ngram_size=n,
                    inputs=lambda rng: {"ids": np.array([[1, 2, 3, 1, 2], [4, 4, 4, 4, 4]], np.int64), "scores": floats(rng, 2, 6)})
@@ -273,6 +281,17 @@ def hashes():
     yield dict(name="murmur_texts", op="MurmurHash3", inputs=texts, positive=0)
 
 
+def masked_pools():
+    def maps(*map, masks=(1, 1), kept=0.7):
+        return lambda rng: {"x": floats(rng, 2, 3, *map), "mask": (rng.uniform(0, 1, (*masks, *map)) < kept).astype(np.int32)}
+    pool = lambda name, inputs, **window: dict(name=f"masked_pool_{name}", op="MaxpoolWithMask", inputs=inputs, **window)
+    yield pool("line", maps(12), kernel_shape=[3])
+    yield pool("line_pads", maps(12, masks=(2, 3)), kernel_shape=[3], strides=[2], pads=[1, 1])
+    yield pool("map", maps(6, 8), kernel_shape=[3, 3], strides=[2, 1], pads=[1, 1, 1, 1])
+    yield pool("map_first", maps(6, 8, kept=0.0), kernel_shape=[2, 3])
+    yield pool("volume", maps(4, 5, 6), kernel_shape=[2, 3, 3], strides=[1, 2, 2], pads=[0, 1, 1, 0, 1, 1])
+
+
 def regions():
     boxes = np.array([[0.13, 0.2, 0.7, 0.9], [-0.2, 0, 1.1, 1], [0.9, 0.9, 0.1, 0.1]], f32)
     crop = lambda h, w: lambda rng: {"x": floats(rng, 2, 3, 6, 8), "rois": boxes, "batch": np.array([1, 0, 1], np.int32),
@@ -303,5 +322,6 @@ def of_first_versions():
 
 def cases():
     for family in (activations, products, convolutions, normalizations, quantized_embeddings, shapes, experts, quantized_experts, hashes,
+                   masked_pools,
                    regions, of_first_versions):
         yield from family()

@@ -1,4 +1,6 @@
 """Cases of ai.onnx.ml for make_contrib_cases.py."""
+import statistics
+
 import numpy as np
 from onnx import TensorProto, helper
 
@@ -123,6 +125,12 @@ def linear():
                  intercepts=[0.1, 0.2, 0.3], classlabels_ints=[4, 5, 6], post_transform=transform)
         yield ml("linear_classifier_binary_" + transform.lower(), "LinearClassifier", x, out, coefficients=rows[:3],
                  intercepts=[0.1], classlabels_ints=[0, 1], post_transform=transform)
+    # ONNX Runtime writes the second class's score only, into both columns' memory.
+    inverse_normal = np.vectorize(statistics.NormalDist().inv_cdf)
+    shares = lambda rng: {"x": rng.uniform(0.05, 0.95, (5, 1)).astype(f32)}
+    yield ml("linear_classifier_binary_probit", "LinearClassifier", shares, out, coefficients=[1.0], intercepts=[0.0],
+             classlabels_ints=[0, 1], post_transform="PROBIT", tolerances={"atol": 0.01},
+             expected=lambda i: [np.ones(5, np.int64), inverse_normal(np.hstack([1 - i["x"], i["x"]])).astype(f32)])
     yield ml("linear_classifier_surplus", "LinearClassifier", x, out, coefficients=[*rows, *rows[:3]], intercepts=[0.1, 0.2, 0.3],
              classlabels_ints=[4, 5, 6], post_transform="LOGISTIC")
     yield ml("linear_classifier_names", "LinearClassifier", x, out, coefficients=rows, intercepts=[0.1, 0.2, 0.3],

@@ -60,6 +60,25 @@ TEST(PoolSteps, PoolsIntegersAndMakesThemOnce) {
   }
 }
 
+TEST(PoolSteps, SumsIntegers) {
+  Tensor x(DType::u8, {2, 3, 9, 8});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_int64(i, i * 97 % 256);
+  for (const double zero : {0.0, 100.0}) {
+    Graph graph;
+    GraphBuilder builder(graph);
+    const Sym steps = builder.input("x", DType::u8, {2, 3, 9, 8});
+    const Sym all = real(steps, builder.scalar(DType::u8, zero), builder.scalar(DType::f32, 0.03));
+    builder.output(reduce(Op::reduce_sum, all, {1, 3}), "y");
+    const Graph before = fold_constants(graph), after = pool_steps(before);
+    verify(after);
+    const auto sum = std::ranges::find(after.nodes(), Op::reduce_sum, &Node::op);
+    EXPECT_EQ(after.type(sum->outputs[0]).dtype, DType::i32);
+    const Tensor expected = interpret(before, {x})[0], actual = interpret(after, {x})[0];
+    for (std::int64_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(actual.as_double(i), expected.as_double(i), 1e-4) << i;
+  }
+}
+
 TEST(PoolSteps, LeavesOthersAlone) {
   for (const double scale : {-0.5, 0.5}) {
     Graph graph;
