@@ -12,6 +12,8 @@ const Sizes& InputSizes::of(const std::vector<Tensor>& inputs) {
 
 const Sizes& InputSizes::of(const std::vector<HostValue>& inputs) {
   const auto type_of = [&](std::size_t i) {
+    if (model_.inputs[i].is_texts && inputs[i].is_strings())
+      return GivenType{DType::i64, inputs[i].strings().dims};
     if (!inputs[i].is_tensor()) {
       throw InputError("input {} '{}': got {}, expected a tensor of numbers", i, model_.inputs[i].name,
                        inputs[i].describe());

@@ -231,6 +231,13 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
     throw UnsupportedError("maps are not supported: give the model their values as a tensor");
   const bool is_tensor = input.type().has_tensor_type();
   const bool is_numeric = is_tensor && input.type().tensor_type().elem_type() != onnx::TensorProto::STRING;
+  if (texts_ != nullptr && is_text_input(input)) {
+    const TensorType type = make_type(DType::i64, bound_dims(input, options_));
+    check_value_size(type);
+    free_inputs_.push_back(declared_port(input));
+    scope.bind(input.name(), {.value = graph_.add_input(input.name(), type), .texts = texts_->list()});
+    return;
+  }
   if (!is_numeric && stage_ == OnnxStage::first) {
     free_inputs_.push_back(declared_port(input));
     scope.bind(input.name(), OnnxBinding::deferred());
@@ -261,6 +268,7 @@ void OnnxGraphImporter::import_input(const onnx::ValueInfoProto& input, OnnxScop
 
 void OnnxGraphImporter::import_inputs(OnnxScope& scope) {
   check_given_inputs(model_->graph(), options_);
+  if (stage_ == OnnxStage::first) texts_ = KnownTexts::of(model_->graph());
   std::set<std::string> seen;
   for (const onnx::ValueInfoProto& input : model_->graph().input()) {
     if (!seen.insert(input.name()).second)

@@ -16,6 +16,7 @@
 #include "frontend/onnx/imported_model.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/initializer_store.h"
+#include "frontend/onnx/known_texts.h"
 
 namespace google::protobuf {
 template <typename T>
@@ -95,6 +96,8 @@ class OnnxGraphImporter {
                                                  const Evaluation& evaluation,
                                                  const TripRunner* trips = nullptr);
 
+  /// What inputs of texts become numbers by, in stage first; nullptr where they do not.
+  [[nodiscard]] const std::shared_ptr<const KnownTexts>& known_texts() const { return texts_; }
   /// What was assumed of the model, and where it is not as it says; known once it is imported.
   [[nodiscard]] const std::vector<std::string>& warnings() const { return warnings_; }
   [[nodiscard]] bool is_running() const { return stage_ == OnnxStage::running; }
@@ -167,6 +170,7 @@ class OnnxGraphImporter {
   std::vector<DeferredNode> deferred_;
   std::vector<OnnxExpectation> expectations_;
   std::vector<ModelPort> free_inputs_;
+  std::shared_ptr<const KnownTexts> texts_;
   std::vector<std::string> warnings_;
   std::int64_t nodes_imported_ = 0;
   int depth_ = 0;

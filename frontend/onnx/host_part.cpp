@@ -63,6 +63,7 @@ class OnnxHostPart final : public HostPart {
     ImportedModel result;
     result.graph = importer.import_first(part->nodes_, part->handovers_, part->inputs_);
     result.warnings = importer.warnings();
+    part->texts_ = importer.known_texts();
     part->expectations_ = importer.expectations();
     if (part->nodes_.empty() && part->handovers_.empty() && part->expectations_.empty()) return result;
     for (const DeferredNode& node : part->nodes_)
@@ -138,6 +139,10 @@ class OnnxHostPart final : public HostPart {
     std::vector<Tensor> tensors;
     for (std::size_t at = 0; at < graph_inputs_.size(); ++at) {
       const std::size_t i = graph_inputs_[at];
+      if (inputs[i].is_strings() && texts_ != nullptr) {
+        tensors.push_back(texts_->places_of(inputs[i].strings()));
+        if (tensors.back().type() == graph_types_[at]) continue;
+      }
       if (!inputs[i].is_tensor() || inputs[i].tensor().type() != graph_types_[at]) {
         throw InputError("input {} '{}': got {}, expected {}", i, inputs_[i].name, inputs[i].describe(),
                          inputs_[i].type);
@@ -173,7 +178,8 @@ class OnnxHostPart final : public HostPart {
   std::vector<HostStep> steps_;
   std::vector<ModelPort> inputs_;
   std::vector<ModelPort> outputs_;
-  std::vector<DeferredNode> nodes_;  ///< of *model_
+  std::shared_ptr<const KnownTexts> texts_;  ///< of inputs of texts that the graph takes as numbers
+  std::vector<DeferredNode> nodes_;          ///< of *model_
   std::vector<HostHandover> handovers_;
   std::vector<OnnxExpectation> expectations_;  ///< the graph's last outputs
   std::vector<std::size_t> graph_inputs_;      ///< per graph input, its place in inputs_
@@ -255,7 +261,7 @@ Graph OnnxGraphImporter::import_first(std::vector<DeferredNode>& deferred,
     is_whole = is_whole && (binding->is_deferred ? false : read(scope, output.name()).is_tensor());
     names.insert(output.name());
   }
-  for (const ModelPort& input : free_inputs_) is_whole = is_whole && !scope.find(input.name)->is_deferred;
+  for (const ModelPort& input : free_inputs_) is_whole = is_whole && scope.find(input.name)->is_tensor();
   if (is_whole) {
     import_outputs(scope);
     return without_dead_nodes(graph_);

@@ -12,6 +12,7 @@
 #include "base/nearest.h"
 #include "base/rounding.h"
 #include "base/size_range.h"
+#include "frontend/onnx/known_texts.h"
 #include "frontend/onnx/size_conventions.h"
 #include "frontend/onnx/tensor.h"
 
@@ -29,8 +30,9 @@ std::string symbol_of(const std::string& input, int axis, const OnnxDim& dim) {
   return dim.dim_param().empty() ? fmt::format("{}_d{}", input, axis) : dim.dim_param();
 }
 
-bool is_sized_type(const onnx::ValueInfoProto& input) {
+bool is_sized_type(const onnx::ValueInfoProto& input, bool takes_texts) {
   const onnx::TypeProto& type = input.type();
+  if (is_text_input(input)) return takes_texts;
   return type.has_tensor_type() && type.tensor_type().elem_type() != onnx::TensorProto::STRING &&
          type.tensor_type().has_shape();
 }
@@ -40,6 +42,7 @@ std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const 
   std::set<std::string> initializers;
   for (const auto& initializer : graph.initializer()) initializers.insert(initializer.name());
   for (const auto& initializer : graph.sparse_initializer()) initializers.insert(initializer.values().name());
+  const bool takes_texts = KnownTexts::of(graph) != nullptr;
   std::vector<DeclaredInput> inputs;
   for (const onnx::ValueInfoProto& input : graph.input()) {
     const bool is_bound = options.bound_inputs.contains(input.name());
@@ -47,10 +50,11 @@ std::vector<DeclaredInput> declared_inputs(const onnx::GraphProto& graph, const 
     DeclaredInput& declared = inputs.emplace_back();
     declared.name = input.name();
     declared.is_given_to_runs = !is_bound;
-    declared.has_shape = is_sized_type(input);
+    declared.has_shape = is_sized_type(input, takes_texts);
     if (!declared.has_shape) continue;
     try {
-      declared.dtype = dtype_of_onnx(input.type().tensor_type().elem_type());
+      declared.is_texts = is_text_input(input);
+      declared.dtype = declared.is_texts ? DType::i64 : dtype_of_onnx(input.type().tensor_type().elem_type());
     } catch (const Error&) {
       declared.dtype = {};  // the importer says it better
     }
@@ -195,6 +199,7 @@ class NamedSizeReader {
     sized.is_sized = input.has_shape && input.dtype.has_value();
     if (!sized.is_sized) return;
     sized.dtype = *input.dtype;
+    sized.is_texts = input.is_texts;
     for (const DeclaredInput::Axis& axis : input.axes)
       sized.axes.push_back(axis.symbol.empty() ? SizedInput::Axis{axis.extent, -1} : sized_axis(axis));
   }
@@ -266,7 +271,7 @@ std::string sized_type(const ModelSizes& model, const SizedInput& input) {
     axes.push_back(axis.follows      ? "?"
                    : axis.symbol < 0 ? std::to_string(axis.extent)
                                      : axis_name(model, axis));
-  return fmt::format("{}[{}]", dtype_name(input.dtype), fmt::join(axes, ","));
+  return fmt::format("{}[{}]", input.is_texts ? "strings" : dtype_name(input.dtype), fmt::join(axes, ","));
 }
 
 }  // namespace
@@ -451,7 +456,9 @@ void SizeReader::read_input(std::size_t input, const GivenType& given, Sizes& si
 
 void SizeReader::refuse_type(std::size_t input, const GivenType& given) const {
   throw InputError("input {} '{}': got {}, expected {}", input, model_.inputs[input].name,
-                   make_type(given.dtype, given.dims).to_string(), sized_type(model_, model_.inputs[input]));
+                   model_.inputs[input].is_texts ? fmt::format("strings[{}]", fmt::join(given.dims, ","))
+                                                 : make_type(given.dtype, given.dims).to_string(),
+                   sized_type(model_, model_.inputs[input]));
 }
 
 void SizeReader::refuse_size(std::size_t input, std::size_t axis, std::int64_t size) const {

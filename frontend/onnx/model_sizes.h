@@ -45,6 +45,7 @@ struct SizedInput {
   std::string name;
   DType dtype = DType::f32;
   bool is_sized = false;  ///< a tensor of numbers with a shape; the importer deals with others
+  bool is_texts = false;  ///< sized, too: a run's numbers stand for texts (KnownTexts)
   std::vector<Axis> axes;
 };
 
@@ -66,6 +67,7 @@ struct DeclaredInput {
   std::string name;
   std::optional<DType> dtype;    ///< nothing: no tensor of numbers that are served
   bool has_shape = false;        ///< a tensor of numbers whose axes are known
+  bool is_texts = false;         ///< that become numbers (KnownTexts)
   bool is_given_to_runs = true;  ///< false: its sizes count, but the model holds its value
   std::vector<Axis> axes;
 };

@@ -11,7 +11,6 @@
 namespace sylvite {
 namespace {
 
-/// Their results hold elements of their inputs and nothing else.
 constexpr std::string_view movers[] = {"ArrayFeatureExtractor",
                                        "Compress",
                                        "Concat",
@@ -35,12 +34,7 @@ constexpr std::string_view movers[] = {"ArrayFeatureExtractor",
                                        "Unsqueeze",
                                        "Where"};
 
-/// Their results say how many elements there are.
 constexpr std::string_view measures[] = {"Shape", "Size"};
-
-bool is_measure(const onnx::NodeProto& node) {
-  return std::ranges::find(measures, node.op_type()) != std::end(measures);
-}
 
 /// Texts of all inputs in one list, and inputs bound to places in it.
 class PlacedTexts {
@@ -82,8 +76,16 @@ class PlacedTexts {
 
 }  // namespace
 
+bool moves_elements(const onnx::NodeProto& node) {
+  return std::ranges::find(movers, node.op_type()) != std::end(movers);
+}
+
+bool measures_elements(const onnx::NodeProto& node) {
+  return std::ranges::find(measures, node.op_type()) != std::end(measures);
+}
+
 bool moves_strings(OnnxGraphImporter& importer, OnnxScope& scope, const onnx::NodeProto& node) {
-  if (std::ranges::find(movers, node.op_type()) == std::end(movers) && !is_measure(node)) return false;
+  if (!moves_elements(node) && !measures_elements(node)) return false;
   return std::ranges::any_of(node.input(), [&](const std::string& name) {
     if (name.empty()) return false;
     const OnnxBinding& binding = importer.read(scope, name);
@@ -100,7 +102,7 @@ void import_moved_strings(OnnxGraphImporter& importer, OnnxScope& scope, const O
   importer.import_operator(op, node, placed.scope(), frame, opset);
   for (int i = 0; i < node.output_size(); ++i) {
     if (!outer.wants_output(i)) continue;
-    if (is_measure(node))
+    if (measures_elements(node))
       importer.bind_output(scope, node.output(i), importer.read(placed.scope(), node.output(i)));
     else
       outer.output_texts(i, placed.at(node.output(i)));

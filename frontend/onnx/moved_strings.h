@@ -6,6 +6,10 @@
 
 namespace sylvite {
 
+/// Do its results hold elements of its inputs and nothing else?
+[[nodiscard]] bool moves_elements(const onnx::NodeProto& node);
+/// Do its results say how many elements there are?
+[[nodiscard]] bool measures_elements(const onnx::NodeProto& node);
 /// Whether the node is of such an operator and reads strings.
 [[nodiscard]] bool moves_strings(OnnxGraphImporter& importer, OnnxScope& scope, const onnx::NodeProto& node);
 

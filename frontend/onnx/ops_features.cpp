@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "frontend/onnx/class_scores.h"
@@ -77,12 +78,18 @@ Sym category_flags(ImportContext& c) {
     return cast(apply(Op::equal, unsqueeze(x, {-1}), b.integers(numbers)), DType::f32);
   }
   const Texts x = c.texts(0);
-  const Dims dims{static_cast<std::int64_t>(x.list->size()), static_cast<std::int64_t>(names.size())};
-  b.reserve_table(dims);
-  std::vector<double> flags;
-  for (const std::string& value : *x.list)
-    for (const std::string& name : names) flags.push_back(name == value ? 1 : 0);
-  return gather(b.reals(DType::f32, dims, flags), x.places, 0);
+  std::unordered_map<std::string, std::int64_t> numbers_of_names;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    numbers_of_names.emplace(names[i], static_cast<std::int64_t>(i));
+  std::vector<std::int64_t> found;
+  found.reserve(x.list->size());
+  for (const std::string& value : *x.list) {
+    const auto number = numbers_of_names.find(value);
+    found.push_back(number == numbers_of_names.end() ? -1 : number->second);
+  }
+  const Sym number = gather(b.integers(found), x.places, 0);
+  const Sym all = b.iota(DType::i64, {std::ssize(names)}, 0);
+  return cast(apply(Op::equal, unsqueeze(number, {-1}), all), DType::f32);
 }
 
 void one_hot_encoder(ImportContext& c) {

@@ -267,7 +267,8 @@ TEST(Tail, FollowsStepsOfStrings) {
   onnx::GraphProto& graph = *model.mutable_graph();
   add_input(graph, "x", {3}, onnx::TensorProto::STRING);
   add_output(graph, "y");
-  add_flags(graph, "x", "flags");
+  add_node(graph, "StringNormalizer", {"x"}, {"texts"});
+  add_flags(graph, "texts", "flags");
   add_floats(graph, "w", {2, 1}, {3, 5});
   add_node(graph, "MatMul", {"flags", "w"}, {"y"});
   const ParsedModel parsed = parse_model_proto(model, {""}, {}, 0);
@@ -292,7 +293,8 @@ TEST(Tail, OfTextsAndNumbersIsOneForAnyRows) {
   for (int i = 0; i < 3; ++i)
     graph.mutable_input(i)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->Clear();
   add_output(graph, "y");
-  add_flags(graph, "x", "flags");
+  add_node(graph, "StringNormalizer", {"x"}, {"texts"});
+  add_flags(graph, "texts", "flags");
   add_node(graph, "Concat", {"n1", "flags", "n2"}, {"all"});
   set_integer(*graph.mutable_node(graph.node_size() - 1), "axis", 1);
   add_floats(graph, "w", {4, 1}, {1, 3, 5, 10});
