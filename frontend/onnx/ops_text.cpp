@@ -207,9 +207,23 @@ class TokenRule {
     if (tokens_) tokens_->check(letters);
   }
 
-  [[nodiscard]] std::vector<std::wstring> cut(const std::wstring& text) const {
-    if (is_of_letters_) return letters_of(text);
-    if (tokens_) return matches_in(text, *tokens_, least_);
+  [[nodiscard]] std::vector<std::string> cut(const std::string& text) const {
+    const std::wstring letters = to_letters(text);
+    std::vector<std::string> tokens;
+    if (tokens_) {
+      const bool is_plain = letters.size() == text.size();  // a byte each
+      for (const auto& [start, length] : matches_in(letters, *tokens_, least_))
+        tokens.push_back(is_plain ? text.substr(start, length)
+                                  : to_bytes(std::wstring_view(letters).substr(start, length)));
+      return tokens;
+    }
+    for (const std::wstring& token : is_of_letters_ ? letters_of(letters) : cut_apart(letters))
+      tokens.push_back(to_bytes(token));
+    return tokens;
+  }
+
+ private:
+  [[nodiscard]] std::vector<std::wstring> cut_apart(const std::wstring& text) const {
     std::vector<std::wstring> parts{text};
     for (const TextPattern& separator : separators_) {
       std::vector<std::wstring> smaller;
@@ -221,7 +235,6 @@ class TokenRule {
     return parts;
   }
 
- private:
   std::size_t least_ = 1;
   bool is_of_letters_ = false;
   std::vector<TextPattern> separators_;
@@ -238,23 +251,24 @@ void tokenizer(ImportContext& c) {
   const auto rule = c.kept<TokenRule>([&] { return TokenRule(c); });
   rule->check(static_cast<std::int64_t>(characters_of(x) + x.values.size()));
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(x.values.size());
   std::size_t width = 0;
   for (const std::string& text : x.values) {
-    std::vector<std::string>& row = rows.emplace_back();
-    for (const std::wstring& token : rule->cut(to_letters(text))) row.push_back(to_bytes(token));
-    width = std::max(width, row.size());
+    rows.push_back(rule->cut(text));
+    width = std::max(width, rows.back().size());
   }
   if (width > 0 && has_marks) width += 2;
   StringTensor tokens{x.dims, {}};
   tokens.dims.push_back(static_cast<std::int64_t>(width));
   reserve_strings(c, tokens.dims, characters_of(x) + padding.size() * width * rows.size());
+  tokens.values.reserve(width * rows.size());
   for (std::vector<std::string>& row : rows) {
     if (has_marks && width > 0) {
       row.insert(row.begin(), "\x02");
       row.emplace_back("\x03");
     }
-    row.resize(width, padding);
-    tokens.values.insert(tokens.values.end(), row.begin(), row.end());
+    std::ranges::move(row, std::back_inserter(tokens.values));
+    tokens.values.resize(tokens.values.size() + width - row.size(), padding);
   }
   c.output_strings(0, std::move(tokens));
 }

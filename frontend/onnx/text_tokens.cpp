@@ -10,15 +10,14 @@ std::vector<std::wstring> letters_of(const std::wstring& text) {
   return tokens;
 }
 
-std::vector<std::wstring> matches_in(const std::wstring& text, const TextPattern& pattern,
-                                     std::size_t least) {
-  std::vector<std::wstring> tokens;
+std::vector<TextPiece> matches_in(const std::wstring& text, const TextPattern& pattern, std::size_t least) {
+  std::vector<TextPiece> tokens;
   for (std::size_t at = 0; at < text.size();) {
     const auto found = pattern.find(text, at);
     if (!found) break;
     const auto [start, length] = *found;
     const bool counts = length >= least;
-    if (counts) tokens.push_back(text.substr(start, length));
+    if (counts) tokens.push_back({start, length});
     at = counts ? start + length : start + 1;
   }
   return tokens;
