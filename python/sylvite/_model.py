@@ -24,7 +24,9 @@ def _given(value: Any) -> Any:
     array = numpy.asarray(value)
     if array.dtype.kind not in "UOST":
         return value
-    texts = [text.decode() if isinstance(text, bytes) else text for text in array.ravel().tolist()]
+    texts = array.ravel().tolist()
+    if any(issubclass(kind, bytes) for kind in set(map(type, texts))):
+        texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
     return list(array.shape), texts
 
 
