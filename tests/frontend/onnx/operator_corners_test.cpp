@@ -141,5 +141,21 @@ TEST(OperatorCorners, NormsOfEachPositionAreRefused) {
   EXPECT_THROW((void)import_onnx_bytes(model.SerializeAsString(), "", {}), UnsupportedError);
 }
 
+/// Scales that the core operation of rounding does not take are brought to some that it does.
+TEST(OperatorCorners, NumbersOfAllMagnitudesHaveTheStepsOfTheirRange) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {4});
+  add_node(graph, "DynamicQuantizeLinear", {"x"}, {"y", "scale", "zero"});
+  add_output(graph, "y");
+  for (const float magnitude : {1e-39F, 1e-30F, 1e-18F, 1.0F, 1e25F, 1e38F}) {
+    const Tensor y =
+        run(model, {Tensor::of<float>(DType::f32, {4}, {-magnitude, 0, magnitude / 2, 1.5F * magnitude})});
+    EXPECT_THAT(y.to_int64s(), ElementsAre(0, 102, 153, 255)) << magnitude;
+  }
+  EXPECT_THAT(run(model, {Tensor::of<float>(DType::f32, {4}, {0, 0, 0, 0})}).to_int64s(),
+              ElementsAre(0, 0, 0, 0));
+}
+
 }  // namespace
 }  // namespace sylvite::operator_corners_test
