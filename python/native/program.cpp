@@ -103,8 +103,9 @@ Sizes sizes_of(const Captured& captured, const std::vector<PyObject*>& items) {
 }
 
 bool holds(Captured& captured, const TakenParameter& taken, const std::vector<PyObject*>& items) {
-  return borrow_view(items.at(taken.input)).address() == taken.data &&
-         captured.counts.of(captured.graph.inputs, taken.input, items) == taken.version;
+  const dlpack::DlTensor view = borrow_view(items.at(taken.input));
+  return view.address() == taken.data &&
+         captured.counts.of(captured.graph.inputs, taken.input, items, view) == taken.version;
 }
 
 bool parameters_hold(Captured& captured, const CapturedProgram& program,
@@ -155,7 +156,7 @@ std::map<std::size_t, GivenParameter> constant_parameters(Captured& captured,
     if (!captured.graph.inputs[i].may_be_constant()) continue;
     const auto changes = captured.changes.find(i);
     if (changes != captured.changes.end() && changes->second >= most_changes) continue;
-    const auto version = captured.counts.of(captured.graph.inputs, i, items);
+    const auto version = captured.counts.of(captured.graph.inputs, i, items, borrow_view(items[i]));
     if (version) constants[i] = given_parameter(captured, i, items[i], *version);
   }
   return constants;

@@ -37,26 +37,49 @@ std::uint64_t hash_of(const void* data, std::size_t bytes) {
   return hash;
 }
 
-/// Of what lies row by row in the CPU's memory; nullopt for others.
-std::optional<std::int64_t> content_of(PyObject* item) {
-  const dlpack::DlTensor view = borrow_view(item);
-  std::size_t count = 1;
-  for (int i = view.ndim; i-- > 0;) {
-    const bool is_next = view.strides == nullptr || view.strides[i] == static_cast<std::int64_t>(count);
-    if (view.shape[i] != 1 && !is_next) return std::nullopt;
+/// How many elements there are, where they lie without gaps in any order of axes; nullopt for others.
+std::optional<std::size_t> dense_count(const dlpack::DlTensor& view) {
+  std::size_t count = 1, span = 1;
+  for (int i = 0; i < view.ndim; ++i) {
+    if (view.shape[i] == 0) return 0;
     count *= static_cast<std::size_t>(view.shape[i]);
+    if (view.strides != nullptr) span += static_cast<std::size_t>((view.shape[i] - 1) * view.strides[i]);
   }
-  const std::size_t bytes = count * view.dtype.bits * view.dtype.lanes / 8;
-  return static_cast<std::int64_t>(hash_of(view.address(), bytes));
+  if (view.strides != nullptr && span != count) return std::nullopt;
+  return count;
+}
+
+/// Of all that lies in the CPU's memory; nullopt where there are gaps.
+std::optional<std::int64_t> content_of(const dlpack::DlTensor& view) {
+  const std::optional<std::size_t> count = dense_count(view);
+  if (!count) return std::nullopt;
+  return static_cast<std::int64_t>(hash_of(view.address(), *count * view.dtype.bits * view.dtype.lanes / 8));
+}
+
+/// Of small ones all, of others what lies at some places: a write of the whole tensor changes these.
+std::int64_t sample_of(const dlpack::DlTensor& view) {
+  constexpr std::size_t most = 256, part = 64, parts = 3;
+  const std::size_t bytes = dense_count(view).value_or(1) * view.dtype.bits * view.dtype.lanes / 8;
+  const auto* data = static_cast<const std::byte*>(view.address());
+  if (data == nullptr) return 0;  // zeros that have no memory
+  if (bytes <= most) return static_cast<std::int64_t>(hash_of(data, bytes));
+  std::array<std::byte, part * parts> sample{};
+  for (std::size_t i = 0; i < parts; ++i)
+    std::memcpy(sample.data() + i * part, data + (bytes - part) / (parts - 1) * i, part);
+  return static_cast<std::int64_t>(hash_of(sample.data(), sample.size()));
 }
 
 }  // namespace
 
 std::optional<std::int64_t> WriteCounts::of(const std::vector<CapturedInput>& inputs, std::size_t number,
-                                            const std::vector<PyObject*>& items) {
+                                            const std::vector<PyObject*>& items,
+                                            const dlpack::DlTensor& view) {
   const std::optional<std::int64_t> own = version_of(items[number]);
-  if (!own || inputs[number].kind != CapturedInput::Kind::statistics) return own;
-  if (find_counters_.get() == nullptr) return content_of(items[number]);
+  const bool is_statistics = inputs[number].kind == CapturedInput::Kind::statistics;
+  if (!own) return own;
+  if (find_counters_.get() == nullptr)
+    return is_statistics ? content_of(view) : std::optional(*own + sample_of(view));
+  if (!is_statistics) return own;
   PyObject* counter = counter_of(inputs, number, items);
   const std::optional<std::int64_t> batches = counter == Py_None ? std::nullopt : version_of(counter);
   return batches ? std::optional(*own + *batches) : std::nullopt;

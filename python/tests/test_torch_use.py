@@ -450,6 +450,37 @@ class RunningStatistics(WithTorch):
         self.assertIs(found[2], norm.num_batches_tracked)
 
 
+class ParametersWrittenBesides(WithTorch):
+    """By what torch does not count: `.data`, memory that NumPy shares."""
+
+    def check_writes(self, *writes):
+        net = nn.Sequential(nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 5))
+        net[2].weight.data = torch.randn(24, 5).t()  # its rows do not follow each other
+        x = torch.randn(3, 40)
+        for number, write in enumerate(writes):
+            with self.subTest(number), torch.no_grad():
+                torch._dynamo.reset()
+                compiled = self.compiled(net)
+                for _ in range(4):
+                    self.assert_same(compiled(x), net(x))
+                    write(net)
+
+    def test_averages_and_steps(self):
+        ahead = nn.Sequential(nn.Linear(40, 24), nn.LayerNorm(24), nn.Linear(24, 5))
+
+        def average(net):
+            for old, new in zip(net.parameters(), ahead.parameters()):
+                old.data.mul_(0.5).add_(new.data, alpha=0.5)
+
+        self.check_writes(average, lambda net: net[0].weight.data.add_(1), lambda net: net[1].bias.data.add_(1), lambda net: net[2].weight.data.mul_(-1))
+
+    def test_shared_memory(self):
+        def halve(net):
+            net[0].weight.detach().numpy()[:] *= 0.5
+
+        self.check_writes(halve)
+
+
 class Releases(unittest.TestCase):
     def test_others_than_tested_are_told_of(self):
         torch_backend.warn_of_untested.cache_clear()
