@@ -19,7 +19,7 @@ Tensor = torch.Tensor
 
 #: What torch calls the operation on one tensor, where that is not the list's name without "_foreach".
 _FOREACH_NAMES = {
-    "norm": torch.linalg.vector_norm, "max": torch.amax, "zero": torch.zeros_like,
+    "norm": torch.linalg.vector_norm, "max": torch.amax, "maximum": torch.clamp_min, "minimum": torch.clamp_max, "zero": torch.zeros_like,
     "copy": lambda x, y, _=False: y.to(x.dtype).expand_as(x).clone(),
 }  # fmt: skip
 #: Names of the arguments that are lists where an overload has a list of numbers.

@@ -109,7 +109,8 @@ class Decompositions(Whole):
             roots = torch._foreach_add(torch._foreach_sqrt(squares), 1e-8)
             torch._foreach_mul_(states, [0.5, 2.0])
             moved = torch._foreach_addcdiv(states, given, roots, [0.1, 0.2])
-            return tuple(moved) + tuple(torch._foreach_norm(given)) + tuple(torch._foreach_add(given, states, alpha=3))
+            limited = torch._foreach_minimum(torch._foreach_maximum(torch._foreach_maximum(moved, 0.1), [0.2, 0.3]), given)
+            return tuple(moved) + tuple(limited) + tuple(torch._foreach_norm(given)) + tuple(torch._foreach_add(given, states, alpha=3))
 
         self.check(step, torch.randn(5), torch.randn(2, 3))
 
