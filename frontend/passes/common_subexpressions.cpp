@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <variant>
 
+#include "frontend/graph/copy.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/passes/pass_list.h"
@@ -28,6 +31,14 @@ std::string constant_key(const Tensor& tensor) {
 
 using NodeKey = std::tuple<Op, std::vector<ValueId>, std::map<std::string, Attribute>>;
 
+std::map<std::string, Attribute> attributes_key(const Attributes& attributes) {
+  std::map<std::string, Attribute> items = attributes.items();
+  for (auto& [name, value] : items)
+    if (const auto* body = std::get_if<GraphAttribute>(&value))
+      value = GraphAttribute{std::make_shared<const Graph>(canonical(*body->graph))};
+  return items;
+}
+
 }  // namespace
 
 Graph common_subexpressions(const Graph& graph) {
@@ -45,7 +56,7 @@ Graph common_subexpressions(const Graph& graph) {
       inputs[i] = first;
     }
     if (has_trait(node.op, OpTrait::commutative) && inputs[0] > inputs[1]) std::swap(inputs[0], inputs[1]);
-    const NodeKey key{node.op, inputs, node.attributes.items()};
+    const NodeKey key{node.op, inputs, attributes_key(node.attributes)};
     const auto found = known.find(key);
     if (found != known.end()) {
       for (std::size_t i = 0; i < node.outputs.size(); ++i) rewriter.set(node.outputs[i], found->second[i]);

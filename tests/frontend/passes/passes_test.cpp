@@ -97,6 +97,15 @@ const Rewrite rewrites[] = {
     {"differences_stay_apart", common_subexpressions, "%x: f32[4], %y: f32[4]",
      "  %a: f32[4] = sub(%x, %y)\n  %b: f32[4] = sub(%y, %x)\n  %c: f32[4] = mul(%a, %b)\n  return %c\n",
      "  %a: f32[4] = sub(%x, %y)\n  %b: f32[4] = sub(%y, %x)\n  %c: f32[4] = mul(%a, %b)\n  return %c\n"},
+    {"loops_merge_whatever_their_bodies_name", common_subexpressions, "%s: f32[2], %x: f32[3,2]",
+     "  %v1: f32[2], %v2: f32[3,2] = loop(%s, %x) {body=graph body(%a: f32[2], %b: f32[2]) {\n"
+     "  %c: f32[2] = add(%a, %b)\n  return %c, %b\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
+     "  %v3: f32[2], %v4: f32[3,2] = loop(%s, %x) {body=graph body(%d: f32[2], %e: f32[2]) {\n"
+     "  %f: f32[2] = add(%d, %e)\n  return %f, %e\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
+     "  return %v1, %v4\n",
+     "  %v1: f32[2], %v2: f32[3,2] = loop(%s, %x) {body=graph body(%a: f32[2], %b: f32[2]) {\n"
+     "  %c: f32[2] = add(%a, %b)\n  return %c, %b\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
+     "  return %v1, %v2\n"},
     {"constants_fold", fold_constants, "%x: f32[2]",
      "  %c = constant f32[2] {1.0, 2.0}\n  %a: f32[2] = neg(%c)\n  %b: f32[2] = add(%x, %a)\n  return %b\n",
      "  %a = constant f32[2] {-1.0, -2.0}\n  %b: f32[2] = add(%x, %a)\n  return %b\n"},
