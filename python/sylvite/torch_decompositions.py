@@ -392,6 +392,22 @@ def _split_even(x: Tensor, size: int, dim: int = 0) -> Any:
     return _split(x, [min(size, extent - start) for start in range(0, extent, size)], dim)
 
 
+#: Does torch keep floats of 16 bits there? Older releases have a product with floats of 32.
+_KEEPS_HALVES = torch.ldexp(torch.zeros(1, dtype=torch.float16), torch.zeros(1, dtype=torch.int32)).dtype == torch.float16
+
+
+def _ldexp(x: Tensor, places: Tensor) -> Tensor:
+    """In three steps, as a power of all places may be too large, or zero, where the result is not."""
+    dtype = torch.result_type(x, places)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    wide, most = (torch.float64, 2100) if dtype == torch.float64 else (torch.float32, 280)
+    places = places.to(wide).clamp(-most, most)
+    third = (places / 3).floor()
+    step = torch.pow(2.0, third)
+    result = x.to(wide) * step * step * torch.pow(2.0, places - 2 * third)
+    return result.to(dtype) if _KEEPS_HALVES else result
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_foreach_decompositions(),
@@ -421,7 +437,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fmin.default: lambda x, y: _number_or(x, y, torch.minimum(x, y)),
     aten.index_put.default: _put_by_mask,
     aten.index_reduce.default: _index_reduce,
-    aten.ldexp.Tensor: lambda x, places: x * torch.pow(2.0, places),
+    aten.ldexp.Tensor: _ldexp,
     aten.masked_scatter.default: _masked_scatter,
     aten.masked_scatter_backward.default: _masked_scatter_backward,
     aten.median.default: _median,

@@ -171,6 +171,16 @@ class Values(Whole):
         self.check(lambda x, y: (torch.fmax(x, y), torch.fmin(x, y), torch.ldexp(x.nan_to_num(), torch.tensor([1, 2, 3, -4]))), x, y)
         self.check_gradients(lambda x, y: torch.dist(x, y, 3), torch.randn(5), torch.randn(5))
 
+    def test_powers_of_two(self):
+        x = torch.tensor([1.0, -3.0, 1e-40, 0.0, float("inf"), 1e38])
+        places = torch.tensor([5, -4, 200, 1000, -1000, -140])
+        self.check(torch.ldexp, x, places, tolerance=1e-6)
+        self.check(torch.ldexp, x.double(), places * 5, tolerance=1e-12)
+        for dtype in (torch.float16, torch.bfloat16, torch.int32, torch.int8):
+            torch._dynamo.reset()
+            self.check(torch.ldexp, torch.tensor([1, 2, -3]).to(dtype), torch.tensor([1, 2, -3], dtype=torch.int8))
+        self.check(torch.ldexp, torch.tensor([1.0, 3.0]), torch.tensor([1.5, -0.5]))
+
     def test_numbers_made_of_sizes(self):
         norm = nn.BatchNorm1d(4)
 
