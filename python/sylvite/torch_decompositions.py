@@ -408,6 +408,12 @@ def _ldexp(x: Tensor, places: Tensor) -> Tensor:
     return result.to(dtype) if _KEEPS_HALVES else result
 
 
+def _with_strides(x: Tensor, strides: Sequence[int]) -> Tensor:
+    """A copy that lies so, without gaps, as torch's decompositions ask where they gave another order of axes."""
+    order = sorted(range(x.dim()), key=lambda axis: strides[axis], reverse=True)
+    return x.permute(order).clone(memory_format=torch.contiguous_format).permute([order.index(axis) for axis in range(x.dim())])
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     **_foreach_decompositions(),
@@ -447,4 +453,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.split_with_sizes.default: _split,
     aten.unbind.int: lambda x, dim=0: [x.select(dim, i) for i in range(x.shape[dim])],
     aten.unfold_backward.default: _unfold_backward,
+    torch.ops.prims.copy_strided.default: _with_strides,
 }

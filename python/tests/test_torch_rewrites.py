@@ -101,6 +101,12 @@ class Decompositions(Whole):
         x, y = (torch.randint(-128, 128, shape, dtype=torch.int8) for shape in ((20, 16), (16, 24)))
         self.check(torch._int_mm, x, y)
 
+    def test_orders_of_axes_that_torch_asks_for(self):
+        x, y = torch.randn(3, 5, 4).permute(2, 0, 1), torch.randn(4, 3, 5)
+        self.check(lambda x: x.index_fill(1, torch.tensor([0, 2]), 7), x)
+        self.check(lambda x, y: (x.lerp(y, 0.3), y.lerp(x, y.abs())), x, y)
+        self.check_gradients(lambda x, y: x.lerp(y, 0.3), x, y)
+
     def test_lists_of_tensors(self):
         def step(x, y):
             given, states = [x, y], [x * 0.5, y * 2]
