@@ -147,8 +147,11 @@ def _mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Of those that come most often the smallest, and where it comes last; the work is quadratic."""
     if x.dim() == 0:
         return x.clone(), torch.zeros_like(x, dtype=torch.int64)
-    if x.dtype == torch.bool or not isinstance(x.shape[dim], int) or not 0 < x.shape[dim] <= 4096:
+    if not isinstance(x.shape[dim], int) or not 0 < x.shape[dim] <= 4096:
         return NotImplemented
+    if x.dtype == torch.bool:
+        value, place = _mode(x.to(torch.uint8), dim, keepdim)
+        return value.to(torch.bool), place
     lines = x.movedim(dim, -1)
     count = (lines.unsqueeze(-1) == lines.unsqueeze(-2)).sum(-1)
     is_most = count == count.amax(-1, keepdim=True)

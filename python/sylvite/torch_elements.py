@@ -44,9 +44,10 @@ def _read_as(x: Tensor, dtype: torch.dtype) -> Any:
 
 
 def _next_after(x: Tensor, y: Tensor) -> Any:
-    if x.dtype not in (torch.float32, torch.float64) or x.dtype != y.dtype:
+    dtype = torch.result_type(x, y)
+    if dtype not in (torch.bfloat16, torch.float32, torch.float64):
         return NotImplemented
-    x, y = aten.broadcast_tensors([x, y])
+    x, y = aten.broadcast_tensors([x.to(dtype), y.to(dtype)])
     integer = _INTEGERS[x.element_size()]
     bits = aten.view.dtype(x, integer)
     grows = (y > x) == (x > 0)

@@ -41,6 +41,10 @@ class Elements(Whole):
     def test_neighbours_and_exponents(self):
         x = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, INF, NAN, 2.0])
         self.check(lambda x: (told(torch.nextafter(x, x.flip(0))), torch.nextafter(x, 1 - x)[:5], told(torch.frexp(x)[0])), x)
+        y = torch.tensor([0.0, 1.0, -2.5, INF, 3.0])
+        for one, other in ((y.bfloat16(), -y.bfloat16()), (y, y.double() + 1), (y.double(), torch.arange(5))):
+            torch._dynamo.reset()
+            self.check(torch.nextafter, one, other, tolerance=0)
         self.check(torch.frexp, torch.tensor([0.0, -0.0, 1.0, -0.3, 1e-40, -1e-45, 3e38, 1024.0]))
 
     def test_shifts_by_tensors(self):
