@@ -54,7 +54,7 @@ from .torch_rewrites import (
     with_borders,
     with_checks,
 )
-from .torch_runs import run_by_torch
+from .torch_runs import or_python, run_by_torch
 from .torch_saved import Recipe, keep, keeping, kept_graphs, source_of
 from .torch_segments import DECOMPOSITIONS as SEGMENTS
 from .torch_sizes import Unwritable, with_nothing, with_sizes, without_sizes
@@ -471,7 +471,7 @@ def backend(
     # Attention that is not kept is products and a softmax, whose gradients are products and sums.
     # Effects are no inputs and outputs: what they order is done behind the graph, or by torch.
     keeps = contextlib.nullcontext() if on_gpu else kept_graphs(functools.partial(make_kept, options=told), told.freeze)
-    with sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True), keeps:
+    with or_python(told.fullgraph_strict), sdpa_kernel(SDPBackend.MATH), functorch_config.patch(unlift_effect_tokens=True), keeps:
         make = functools.partial(
             aot_module_simplified,
             fw_compiler=keeping(graph_compiler(told, "forward")),

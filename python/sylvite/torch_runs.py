@@ -1,9 +1,13 @@
-"""Parts of a graph that torch runs, without the detours of torch's dispatcher: those take longer than the work itself where tensors are small."""
+"""Parts of a graph that torch runs, without the detours of torch's dispatcher: those take longer than the work itself where tensors are small. And functions
+that Python runs."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+from torch._dynamo.exc import SkipFrame, TorchDynamoException, exceptions_allowed_to_be_fallback
 from torch.fx import GraphModule, Node
 
 from .torch_graph import dense_order
@@ -142,3 +146,17 @@ def run_by_torch(module: GraphModule) -> Callable[[list[Any]], Any]:
 
     run._boxed_call = True  # type: ignore[attr-defined]
     return run
+
+
+@contextlib.contextmanager
+def or_python(strict: bool) -> Iterator[None]:
+    """Python runs a function whose graph AOTAutograd does not take, with one warning; where it is strict, that is an error."""
+    try:
+        yield
+    except (*exceptions_allowed_to_be_fallback, TorchDynamoException, IndexError):
+        raise  # Dynamo knows what to do
+    except Exception as error:
+        if strict:
+            raise
+        warnings.warn(f"sylvite: Python runs a function that AOTAutograd does not take: {type(error).__name__}: {error}", stacklevel=2)
+        raise SkipFrame("AOTAutograd does not take the graph") from error

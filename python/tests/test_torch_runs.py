@@ -165,6 +165,20 @@ class LoopsByData(Whole):
         with torch._dynamo.config.patch(capture_scalar_outputs=True):
             self.check(ones, torch.randn(10, 8), torch.tensor(6), strict=False)
 
+    def test_functions_that_torch_makes_no_graph_of(self):
+        def function(x):
+            return (x * 2).sin()
+
+        x = torch.randn(3)
+        with mock.patch.object(torch_backend, "aot_module_simplified", side_effect=ValueError("none")):
+            with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "none"):
+                self.compiled(function)(x)
+            torch._dynamo.reset()
+            compiled = self.compiled(function, strict=False)
+            with self.assertWarnsRegex(UserWarning, "Python runs a function"):
+                self.assert_same(compiled(x), function(x))
+            self.assert_same(compiled(x + 1), function(x + 1))
+
 
 if __name__ == "__main__":
     unittest.main()
