@@ -36,7 +36,8 @@ Routes choose(ImportContext& c, Sym scores, Sym weights, Shares kind, std::int64
   if (routes.count < 1 || routes.count > routes.most)
     throw ModelError("k is {}, there are {} experts", routes.count, routes.most);
   const std::vector<Sym> chosen = c.builder().add_all(
-      Op::top_k, {scores}, {{"axis", std::int64_t{1}}, {"k", routes.count}, {"largest", std::int64_t{1}}});
+      Op::top_k, {scores},
+      {{"axis", std::int64_t{1}}, {"k", Dims{routes.count}}, {"largest", std::int64_t{1}}});
   routes.experts = chosen[1];
   const auto of_chosen = [&](Sym x) {
     return c.builder().add(Op::gather_elements, {x, routes.experts}, {{"axis", std::int64_t{1}}});

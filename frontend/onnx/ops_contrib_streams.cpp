@@ -93,7 +93,7 @@ Sym among_largest(Sym x, std::int64_t count) {
   GraphBuilder& b = x.builder();
   const std::int64_t axis = x.rank() - 1;
   const Sym places =
-      b.add_all(Op::top_k, {x}, {{"axis", axis}, {"k", count}, {"largest", std::int64_t{1}}})[1];
+      b.add_all(Op::top_k, {x}, {{"axis", axis}, {"k", Dims{count}}, {"largest", std::int64_t{1}}})[1];
   const Sym chosen = b.add(
       Op::scatter_elements,
       {b.filled(DType::f32, x.dims(), 0), places, b.filled(DType::f32, places.dims(), 1)}, {{"axis", axis}});
@@ -119,8 +119,9 @@ void group_router(ImportContext& c) {
   Sym ranked = scores + reshape(c.input(1), {1, experts});
   if (kept < groups) {
     const Sym grouped = reshape(ranked, {tokens, groups, of_group});
-    const Sym largest = b.add_all(Op::top_k, {grouped},
-                                  {{"axis", std::int64_t{2}}, {"k", best}, {"largest", std::int64_t{1}}})[0];
+    const Sym largest =
+        b.add_all(Op::top_k, {grouped},
+                  {{"axis", std::int64_t{2}}, {"k", Dims{best}}, {"largest", std::int64_t{1}}})[0];
     const Sym is_kept = unsqueeze(among_largest(reduce(Op::reduce_sum, largest, {2}, false), kept), {2});
     ranked = reshape(where(is_kept, grouped, -INFINITY), {tokens, experts});
   }

@@ -93,7 +93,7 @@ void top_k(ImportContext& c) {
   if (count < 0 || count > x.dim(static_cast<int>(axis)))
     throw ModelError("k is {}, over extent {}", count, x.dim(static_cast<int>(axis)));
   const std::vector<Sym> results = c.builder().add_all(
-      Op::top_k, {x}, {{"axis", axis}, {"k", count}, {"largest", c.integer("largest", 1)}});
+      Op::top_k, {x}, {{"axis", axis}, {"k", Dims{count}}, {"largest", c.integer("largest", 1)}});
   c.output(0, results.at(0));
   c.output(1, results.at(1));
 }

@@ -228,7 +228,7 @@ OutputTensors evaluate_scan(Op op, InputTensors inputs, const Attributes& attrib
 OutputTensors evaluate_top_k(Op, InputTensors inputs, const Attributes& attributes, ResultTypes types) {
   const Tensor& input = *inputs[0];
   const AxisView view = view_axis(input.dims(), attributes.integer("axis"));
-  const std::int64_t k = attributes.integer("k");
+  const std::int64_t k = attributes.integers("k")[0];
   const bool largest = attributes.integer("largest") != 0;
   const std::int64_t ties = attributes.integer("ties");
   Tensor indices(DType::i64, types[1].dims());

@@ -70,10 +70,10 @@ OutputTypes infer_scan(Op, InputTypes inputs, const Attributes& attributes, Symb
 OutputTypes infer_top_k(Op, InputTypes inputs, const Attributes& attributes, Symbols& symbols) {
   require_numbers(*inputs[0]);
   const std::size_t axis = checked_axis(attributes, inputs[0]->rank());
-  const std::int64_t k = attributes.integer("k");
+  const Extent k = checked_extents(attributes, "k", 1, 0, extent_limit)[0];
   TensorType values{inputs[0]->dtype, inputs[0]->shape, {}};
-  if (k < 0 || !symbols.at_least(values.shape[axis], k))
-    throw ModelError("k is {}, axis {} of {} has fewer", k, axis, inputs[0]->to_string());
+  if (!symbols.at_least(values.shape[axis], k))
+    throw ModelError("k is {}, axis {} of {} has fewer", k.to_string(), axis, inputs[0]->to_string());
   values.shape[axis] = k;
   TensorType indices = values;
   indices.dtype = DType::i64;

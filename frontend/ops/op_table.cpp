@@ -297,7 +297,7 @@ void add_reduction_rows(Rows& rows) {
   add(rows, Op::cumprod, "cumprod", "x", folding(OpTrait::scan), scan_attributes, infer_scan, evaluate_scan,
       "running product");
   add(rows, Op::top_k, "top_k", "x", {0, Cost::simple, 0, {"_fold"}},
-      {axis(), required("k", Kind::integer, "how many"), integer("largest", 1, "0: the smallest"),
+      {axis(), required("k", Kind::extents, "how many: one extent"), integer("largest", 1, "0: the smallest"),
        integer(
            "ties", 0,
            "on a CPU, 1: equal ones as libstdc++'s partial_sort leaves them where 64 k elements are no "

@@ -136,7 +136,7 @@ std::vector<Sym> ordered(TorchContext& c, std::int64_t k, bool is_largest, TopKT
   if (dtype == DType::boolean) x = cast(x, DType::u8);
   std::vector<Sym> results = c.builder().add_all(Op::top_k, {x},
                                                  {{"axis", axis},
-                                                  {"k", k},
+                                                  {"k", Dims{k}},
                                                   {"largest", std::int64_t{is_largest}},
                                                   {"ties", static_cast<std::int64_t>(ties)}});
   results[0] = cast(results[0], dtype);

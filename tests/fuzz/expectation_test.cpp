@@ -52,7 +52,7 @@ TEST(Expectation, DifferencesOfOneValueAreNeverExact) {
 TEST(Expectation, TailsOfGeluAreDecidedByRoundings) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[4]) {
     %y: f32[4] = gelu(%x) {approximate="none"}
-    %most: f32[4], %places: i64[4] = top_k(%y) {axis=0, k=4, largest=1}
+    %most: f32[4], %places: i64[4] = top_k(%y) {axis=0, k=[4], largest=1}
     return %places
   })");
   Tensor x(DType::f32, {4});

@@ -62,7 +62,7 @@ inline const GpuCase gpu_cases[] = {
     {"gpu_reference", R"(graph g(%a: f32[6,9,40]) { %v: f32[6,9,40] = cumsum(%a) {axis=1} return %v })"},
     {"gpu_reference", R"(graph g(%a: f32[40]) { %v: f32[40] = cumsum(%a) {axis=0} return %v })"},
     {"gpu_reference",
-     R"(graph g(%a: f32[6,40]) { %v: f32[6,3], %i: i64[6,3] = top_k(%a) {axis=1, k=3} return %v, %i })"},
+     R"(graph g(%a: f32[6,40]) { %v: f32[6,3], %i: i64[6,3] = top_k(%a) {axis=1, k=[3]} return %v, %i })"},
     {"gpu_reference",
      R"(graph g(%a: f32[6,40], %i: i64[2,40], %u: f32[2,40]) { %v: f32[6,40] = scatter_elements(%a, %i, %u) {axis=0, reduction="add"} return %v })"},
     {"gpu_rows", R"(graph g(%a: f32[3,5,130]) { %v: f32[3,5,130] = softmax(%a) {axis=2} return %v })"},

@@ -25,7 +25,7 @@ Graph sample() {
   const ValueId two = graph.add_constant(Tensor::scalar_f32(2), "two");
   const ValueId twice = graph.add(Op::mul, {dense, two});
   const std::vector<ValueId> top = graph.add_node(
-      Op::top_k, {twice}, {{"axis", std::int64_t{3}}, {"k", std::int64_t{2}}, {"largest", std::int64_t{1}}});
+      Op::top_k, {twice}, {{"axis", std::int64_t{3}}, {"k", Dims{2}}, {"largest", std::int64_t{1}}});
   graph.rename(top[0], "v1");  // names that canonical ones clash with
   graph.rename(top[1], "v0");
   (void)graph.add(Op::neg, {twice});

@@ -19,7 +19,7 @@ TEST(Text, RoundTripsAGraph) {
   expect_round_trip(R"(graph net(%x: f32[1,16,4,4], %"a b": i64[N]) {
   %w = constant f32[1] {0.1}
   %v1: f32[1,16,4,4]@c16 = add(%x, %w)
-  %v2: f32[1,16,4,1], %v3: i64[1,16,4,1] = top_k(%v1) {axis=3, k=1, largest=1, ties=0}
+  %v2: f32[1,16,4,1], %v3: i64[1,16,4,1] = top_k(%v1) {axis=3, k=[1], largest=1, ties=0}
   %v4: f32[1,16,4,1] = layer_norm(%v2, _, %w) {axis=3, epsilon=1e-05}
   return %v4, %v3
 }
@@ -139,7 +139,7 @@ TEST(Text, RefusesMalformedText) {
   refuse_line("%x: f32[2] = relu(%x)");
   refuse_line("%y: i32[2] = relu(%x)");
   refuse_line("%y: f32[2], %z: f32[2] = relu(%x)");
-  refuse_line("%y: f32[1], %y: i64[1] = top_k(%x) {axis=0, k=1}");
+  refuse_line("%y: f32[1], %y: i64[1] = top_k(%x) {axis=0, k=[1]}");
   refuse_line("%y: f32[2] = softmax(%x)");
   refuse_line("%y: f32[2] = softmax(%x) {axis=0.5}");
   refuse_line("%y: f32[2] = softmax(%x) {axis=99999999999999999999}");

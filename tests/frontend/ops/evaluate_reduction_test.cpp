@@ -89,7 +89,7 @@ TEST(EvaluateReduction, Scans) {
 
 TEST(EvaluateReduction, SortsTheTop) {
   const auto top = [](const Tensor& x, std::int64_t axis, std::int64_t k, std::int64_t largest) {
-    return run_all(Op::top_k, {x}, {{"axis", axis}, {"k", k}, {"largest", largest}});
+    return run_all(Op::top_k, {x}, {{"axis", axis}, {"k", Dims{k}}, {"largest", largest}});
   };
   const auto largest = top(reals({2, 4}, {1, 3, 3, 2, 9, 8, 7, 6}), 1, 3, 1);
   EXPECT_EQ(largest[0].to_int64s(), (Ints{3, 3, 2, 9, 8, 7}));

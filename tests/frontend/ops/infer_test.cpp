@@ -246,8 +246,8 @@ TEST(InferReduction, ChecksAxes) {
   refuse(Op::reduce_sum, {boolean({2})}, reduce({0}, 1));
   refuse(Op::arg_max, {f32({0})}, {{"axis", zero}});
   refuse(Op::cumsum, {f32({})}, {{"axis", zero}});
-  refuse(Op::top_k, {f32({2})}, {{"axis", zero}, {"k", std::int64_t{3}}});
-  refuse(Op::top_k, {f32({2})}, {{"axis", zero}, {"k", std::int64_t{-1}}});
+  refuse(Op::top_k, {f32({2})}, {{"axis", zero}, {"k", Dims{3}}});
+  refuse(Op::top_k, {f32({2})}, {{"axis", zero}, {"k", Dims{-1}}});
   refuse(Op::softmax, {i64({2})}, {{"axis", zero}});
   refuse(Op::layer_norm, {f32({2, 3}), f32({2})}, {{"axis", one}});
   refuse(Op::batch_norm, {f32({3}), f32({3}), f32({3}), f32({3}), f32({3})});

@@ -110,8 +110,8 @@ TEST(Algorithm, ScansAndOrderings) {
     }
   }
   for (const std::int64_t largest : {0, 1}) {
-    nodes.push_back({Op::top_k, {0}, {{"axis", 1L}, {"k", 1L}, {"largest", largest}}});
-    nodes.push_back({Op::top_k, {0}, {{"axis", 0L}, {"k", 2L}, {"largest", largest}}});
+    nodes.push_back({Op::top_k, {0}, {{"axis", 1L}, {"k", Dims{1}}, {"largest", largest}}});
+    nodes.push_back({Op::top_k, {0}, {{"axis", 0L}, {"k", Dims{2}}, {"largest", largest}}});
   }
   check({f32({4, 6})}, nodes);
   check({of(DType::i64, {4, 6})}, nodes);
@@ -123,7 +123,7 @@ TEST(Algorithm, FewOfManyAreOrderedByMaximaRanksOrAFunctionAndManyByDigits) {
                               const std::vector<Tensor>& values = {}) {
     for (const std::int64_t largest : {0, 1}) {
       const Kernel kernel =
-          kernel_with({type}, {{Op::top_k, {0}, {{"axis", axis}, {"k", k}, {"largest", largest}}}});
+          kernel_with({type}, {{Op::top_k, {0}, {{"axis", axis}, {"k", Dims{k}}, {"largest", largest}}}});
       check_candidate(kernel, reference_candidate(kernel), values, 0);
     }
   };
@@ -187,7 +187,7 @@ TEST(Algorithm, EqualElementsComeInTheOrderOfTheLibraryWhereThatIsAskedFor) {
     for (const std::int64_t ties : {1, 2, 3}) {
       const Kernel kernel = kernel_with(
           {of(dtype, row.dims)},
-          {{Op::top_k, {0}, {{"axis", row.axis}, {"k", row.k}, {"largest", largest}, {"ties", ties}}}});
+          {{Op::top_k, {0}, {{"axis", row.axis}, {"k", Dims{row.k}}, {"largest", largest}, {"ties", ties}}}});
       check_candidate(kernel, reference_candidate(kernel), {values}, 0);
     }
   }

@@ -93,8 +93,7 @@ TEST(Kernel, ClassFollowsTheAnchor) {
   EXPECT_EQ(kind_of(Op::softmax, {{4}}, {{"axis", std::int64_t{0}}}), KernelClass::normalization);
   EXPECT_EQ(kind_of(Op::reduce_sum, {{4}}, {{"axes", Dims{0}}}), KernelClass::reduction);
   EXPECT_EQ(kind_of(Op::cumsum, {{4}}, {{"axis", std::int64_t{0}}}), KernelClass::scan);
-  EXPECT_EQ(kind_of(Op::top_k, {{4}}, {{"axis", std::int64_t{0}}, {"k", std::int64_t{2}}}),
-            KernelClass::ordering);
+  EXPECT_EQ(kind_of(Op::top_k, {{4}}, {{"axis", std::int64_t{0}}, {"k", Dims{2}}}), KernelClass::ordering);
   EXPECT_EQ(kind_of(Op::transpose, {{4, 2}}, {{"perm", Dims{1, 0}}}), KernelClass::movement);
   EXPECT_EQ(kind_of(Op::concat, {{4}, {4}}, {{"axis", std::int64_t{0}}}), KernelClass::movement);
   EXPECT_EQ(kind_of(Op::attention, {{1, 4, 2}, {1, 4, 2}, {1, 4, 2}}, {}), KernelClass::attention);

@@ -141,8 +141,8 @@ TEST(Lower, ConcatOfBatchesIsCopied) {
 TEST(Lower, TwoOutputsOfOneNode) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({3, 7}));
-  const std::vector<ValueId> top = graph.add_node(Op::top_k, {graph.add(Op::neg, {x})},
-                                                  {{"axis", std::int64_t{1}}, {"k", std::int64_t{2}}});
+  const std::vector<ValueId> top =
+      graph.add_node(Op::top_k, {graph.add(Op::neg, {x})}, {{"axis", std::int64_t{1}}, {"k", Dims{2}}});
   graph.outputs = {graph.add(Op::exp, {top[0]}), top[1]};
   expect_lowers_faithfully(graph);
 }

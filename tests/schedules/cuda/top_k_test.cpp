@@ -37,11 +37,11 @@ TEST(CudaTopK, LeavesShortRowsBesideEachOtherAndManyWideElementsToOthers) {
   const auto refusal = [](const char* text) { return read_cuda_top_k(norm_kernel(text)).refusal; };
   EXPECT_EQ(
       refusal(
-          R"(graph g(%a: f32[32,64,56,56]) { %v: f32[32,5,56,56], %i: i64[32,5,56,56] = top_k(%a) {axis=1, k=5} return %v, %i })"),
+          R"(graph g(%a: f32[32,64,56,56]) { %v: f32[32,5,56,56], %i: i64[32,5,56,56] = top_k(%a) {axis=1, k=[5]} return %v, %i })"),
       "its rows are short and lie beside each other");
   EXPECT_EQ(
       refusal(
-          R"(graph g(%a: i64[6,40000]) { %v: i64[6,3000], %i: i64[6,3000] = top_k(%a) {axis=1, k=3000} return %v, %i })"),
+          R"(graph g(%a: i64[6,40000]) { %v: i64[6,3000], %i: i64[6,3000] = top_k(%a) {axis=1, k=[3000]} return %v, %i })"),
       "many elements of 64 bits are taken");
 }
 
