@@ -88,8 +88,10 @@ class Finder {
     const bool is_state = model_.states.contains(input.name);
     for (std::size_t axis = 0; axis < input.axes.size(); ++axis) {
       SizedInput::Axis& each = input.axes[axis];
-      if (each.symbol < 0 || !follows(symbol(each).name)) continue;
-      model_.growing->axes.push_back({input.name, axis, symbol(each).name, is_state});
+      if (each.symbol < 0) continue;
+      const std::string name = axis_name(model_.sizes, each);
+      if (!follows(name)) continue;
+      model_.growing->axes.push_back({input.name, axis, name, is_state});
       each = {0, -1, true};
     }
   }

@@ -12,6 +12,7 @@
 #include "base/nearest.h"
 #include "base/rounding.h"
 #include "base/size_range.h"
+#include "frontend/onnx/derived_dims.h"
 #include "frontend/onnx/known_texts.h"
 #include "frontend/onnx/size_conventions.h"
 #include "frontend/onnx/tensor.h"
@@ -259,11 +260,6 @@ std::string ranges_of(const ModelSizes& model, const Wanted& is_wanted) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string axis_name(const ModelSizes& model, const SizedInput::Axis& axis) {
-  const Extent symbol = Extent::symbol(model.symbols[static_cast<std::size_t>(axis.symbol)].name);
-  return (symbol * axis.factor + axis.addend).to_string();
-}
-
 std::string sized_type(const ModelSizes& model, const SizedInput& input) {
   std::vector<std::string> axes;
   axes.reserve(input.axes.size());
@@ -287,7 +283,9 @@ ModelSizes read_model_sizes(const std::vector<DeclaredInput>& inputs, const Impo
 }
 
 ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options) {
-  return read_model_sizes(declared_inputs(graph, options), options);
+  std::vector<DeclaredInput> inputs = declared_inputs(graph, options);
+  derive_dims(inputs, options);
+  return read_model_sizes(inputs, options);
 }
 
 void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs) {
@@ -303,6 +301,12 @@ void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs) {
     if (read[s] > 0) sizes.symbols[s].range.hints = {read[s]};  // fast where there is work
     sizes.symbols[s].is_seen = true;
   }
+}
+
+std::string axis_name(const ModelSizes& model, const SizedInput::Axis& axis) {
+  const std::string& symbol = model.symbols[static_cast<std::size_t>(axis.symbol)].name;
+  if (axis.factor == 1 && axis.addend == 0) return symbol;
+  return (Extent::symbol(symbol) * axis.factor + axis.addend).to_string();
 }
 
 std::vector<Sizes> hinted_sizes(const ModelSizes& sizes, std::int64_t most) {

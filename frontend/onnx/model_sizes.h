@@ -83,6 +83,9 @@ struct DeclaredInput {
 /// SizeReader for sizes that do not fit.
 void hint_sizes(ModelSizes& sizes, const std::map<std::string, Dims>& inputs);
 
+/// The symbol's name, or what the size is of it. REQUIRES one.
+[[nodiscard]] std::string axis_name(const ModelSizes& model, const SizedInput::Axis& axis);
+
 /// Every combination of hints; the first of each symbol come first. Throws UsageError when there are more than `most`.
 [[nodiscard]] std::vector<Sizes> hinted_sizes(const ModelSizes& sizes, std::int64_t most);
 [[nodiscard]] Sizes first_sizes(const ModelSizes& sizes);

@@ -103,6 +103,25 @@ TEST(ModelSizes, NamesTellMultiples) {
   EXPECT_EQ(describe_ranges(read_model_sizes(graph, options)), "32*h is 64..320%64 (fast at 192)");
 }
 
+TEST(ModelSizes, DimsThatOthersTellFollowThem) {
+  onnx::GraphProto graph;
+  add_open_input(graph, "x", {"tokens", "16"});
+  add_open_input(graph, "distances", {"2*tokens - 1", "tokens + more", "3*others"});
+  ImportOptions options;
+  options.dims = {{"tokens", {1, 100}}};
+  const ModelSizes sizes = read_model_sizes(graph, options);
+  EXPECT_EQ(describe_ranges(sizes),
+            "tokens is 1..100 (fast at 100), tokens + more is 1.. (fast at 128), 3*others is 3..%3 (fast at 126)")
+      << "one name alone is told";
+  EXPECT_EQ(dims_at(sizes.inputs[1], {7, 5, 3}), (Dims{13, 5, 3}));
+  EXPECT_EQ(refusal(sizes, {{7, 16}, {14, 5, 3}}),
+            "input 1 'distances': got f32[14,5,3], expected f32[2*tokens-1,tokens + more,3*others]");
+  EXPECT_EQ(refusal(sizes, {{7, 16}, {15, 5, 3}}),
+            "input 1 'distances': dimension 0 (2*tokens-1) is 15, but it is 13 in 'x'");
+  options.dims["2*tokens - 1"] = {1, 199};
+  EXPECT_EQ(read_model_sizes(graph, options).symbols.size(), 4U) << "a size of its own where one is given";
+}
+
 TEST(ModelSizes, GivenRangesAndNumbers) {
   ImportOptions options;
   options.dims = {{"batch", 4},
