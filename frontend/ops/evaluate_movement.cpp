@@ -93,12 +93,13 @@ OutputTensors evaluate_iota(Op, InputTensors, const Attributes& attributes, Resu
 
 OutputTensors evaluate_extents(Op, InputTensors, const Attributes& attributes, ResultTypes types) {
   const Dims& values = attributes.integers("values");
-  const bool is_inverse = attributes.integer("inverse") != 0;
+  const bool is_inverse = attributes.integer("inverse") != 0, is_half = attributes.has("half");
+  const auto fraction = [&](double value) { return is_inverse ? 1.0 / value : is_half ? value / 2 : value; };
   Tensor result(types[0].dtype, types[0].dims());
   for (std::int64_t i = 0; i < result.size(); ++i) {
     const std::int64_t value = values[static_cast<std::size_t>(i)];
     if (is_float(result.dtype()))
-      result.set_double(i, is_inverse ? 1.0 / static_cast<double>(value) : static_cast<double>(value));
+      result.set_double(i, fraction(static_cast<double>(value)));
     else
       result.set_int64(i, value);
   }

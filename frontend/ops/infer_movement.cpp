@@ -68,7 +68,8 @@ OutputTypes infer_extents(Op, InputTypes, const Attributes& attributes, Symbols&
   if (rank != 1 && (values.size() != 1 || rank < 0 || rank > most_dims))
     throw ModelError("{} extents have no rank of {}", values.size(), rank);
   const DType dtype = parse_dtype(attributes.string("dtype"));
-  if (!is_number(dtype) || (attributes.integer("inverse") != 0 && !is_float(dtype)))
+  const bool is_fraction = attributes.integer("inverse") != 0 || attributes.has("half");
+  if (!is_number(dtype) || (is_fraction && !is_float(dtype)))
     throw ModelError("extents are no {}", dtype_name(dtype));
   return {make_type(dtype, Dims(static_cast<std::size_t>(rank), static_cast<std::int64_t>(values.size())))};
 }

@@ -227,7 +227,8 @@ void add_movement_rows(Rows& rows) {
       {required("values", Kind::extents, "the numbers, of which one has a symbol at least"),
        string("dtype", "i64", "name of the element type"),
        integer("rank", 1, "of the result, which has one element where it is not 1"),
-       integer("inverse", 0, "1: they are 1 / each number, rounded once")},
+       integer("inverse", 0, "1: they are 1 / each number, rounded once"),
+       AttributeInfo{"half", absent_attribute(), Kind::integer, "they are half of each number"}},
       infer_extents, evaluate_extents, "sizes as numbers; a constant once symbols have values");
   add(rows, Op::reshape, "reshape", "x", view, {shape()}, infer_reshape, evaluate_reshape,
       "the same elements in row-major order; all extents are explicit");

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "lowering/algorithms/algorithm_forms.h"
 #include "lowering/algorithms/problems.h"
+#include "lowering/plan/run_extents.h"
 
 namespace sylvite {
 namespace {
@@ -59,6 +60,7 @@ Algorithm build_algorithm(const Kernel& kernel, const Form& form) {
     if (!kernel.open) return form_row(form).build(kernel, form);
     Kernel symbolic = kernel;
     symbolic.body = *kernel.open;
+    symbolic.anchor = open_anchor(kernel);
     return form_row(form).build(symbolic, form);
   } catch (const Halide::Error& error) {
     throw InternalError("kernel {}, form {}: {}", kernel.id, form.to_string(), error.what());

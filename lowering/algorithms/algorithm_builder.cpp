@@ -206,9 +206,12 @@ Expr AlgorithmBuilder::number_of_run(const Node& extents) const {
   const DType dtype = type(extents.outputs[0]).dtype;
   const Halide::Type computed = compute_type_of(dtype);
   const Expr number = extent(values[0]);
-  if (extents.attributes.integer("inverse") == 0) return Halide::cast(computed, number);
-  const Expr inverse = Halide::cast(computed, Expr(1.0) / Halide::cast<double>(number));
-  return is_converted_to_store(dtype) ? from_storage(to_storage(inverse, dtype), dtype) : inverse;
+  const bool is_inverse = extents.attributes.integer("inverse") != 0;
+  const bool is_half = extents.attributes.has("half");
+  if (!is_inverse && !is_half) return Halide::cast(computed, number);
+  const Expr real = Halide::cast<double>(number);
+  const Expr fraction = Halide::cast(computed, is_inverse ? Expr(1.0) / real : real * Expr(0.5));
+  return is_converted_to_store(dtype) ? from_storage(to_storage(fraction, dtype), dtype) : fraction;
 }
 
 Expr AlgorithmBuilder::read(ValueId id, const Coordinates& at) const {

@@ -75,10 +75,10 @@ class Printer {
       throw UnsupportedError("constant '{}' has {} elements, C text has one", body_.value(id).name,
                              tensor.size());
     if (is_count(id)) {
-      const std::optional<ConstantExtent> number = constant_extent(tensor);
-      if (!number) throw InternalError("constant '{}' is no extent", body_.value(id).name);
-      counts_.push_back(
-          {fmt::format("count{}", counts_.size()), number->extent, number->is_inverse, tensor.dtype()});
+      const CountForm form = count_form(open_->node(open_->value(id).producer).attributes);
+      const std::optional<std::int64_t> extent = extent_of(tensor, form);
+      if (!extent) throw InternalError("constant '{}' is no extent", body_.value(id).name);
+      counts_.push_back({fmt::format("count{}", counts_.size()), *extent, form, tensor.dtype()});
       return counts_.back().name;
     }
     if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";

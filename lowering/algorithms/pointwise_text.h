@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/join_bodies.h"
 #include "lowering/plan/kernel.h"
 
 namespace sylvite {
@@ -28,10 +29,10 @@ struct PointwiseOperand {
 
 /// A constant that counts, which the function takes: each run gives it.
 struct PointwiseCount {
-  std::string name;          ///< of the parameter, unique in the function
-  std::int64_t extent = 1;   ///< at the kernel's sizes
-  bool is_inverse = false;   ///< the parameter is one over it
-  DType dtype = DType::f32;  ///< that it is rounded to
+  std::string name;                    ///< of the parameter, unique in the function
+  std::int64_t extent = 1;             ///< at the kernel's sizes
+  CountForm form = CountForm::number;  ///< what the parameter is of it
+  DType dtype = DType::f32;            ///< that it is rounded to
 };
 
 /// float NAME(float root, float OPERAND..., float COUNT...): floats of any storage type are computed in f32; truth values are 0 or 1.

@@ -1,6 +1,7 @@
 #include "lowering/plan/join_bodies.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -59,6 +60,9 @@ std::optional<std::vector<Extent>> join_lists(const std::vector<const Dims*>& li
   return result;
 }
 
+/// 1/2 is rather one over a count.
+constexpr std::array count_forms = {CountForm::number, CountForm::inverse, CountForm::half};
+
 /// Walks the bodies side by side.
 class BodyJoiner {
  public:
@@ -112,21 +116,32 @@ class BodyJoiner {
   /// Of Op::extents: what the constant is in each body.
   [[nodiscard]] std::optional<Attributes> joined_constant(ValueId id) const {
     const TensorType& type = first_.type(id);
-    std::optional<bool> is_inverse;
+    if (!std::ranges::all_of(bodies_, [&](const Graph* body) { return body->type(id) == type; }))
+      return std::nullopt;
+    for (const CountForm form : count_forms) {
+      const Dims extents = extents_of(id, form);
+      if (extents.size() != bodies_.size()) continue;
+      std::optional<Extent> joined = join_(extents, Axis::count);
+      if (!joined) return std::nullopt;
+      Attributes result{{"values", std::vector<Extent>{std::move(*joined)}},
+                        {"dtype", std::string(dtype_name(type.dtype))},
+                        {"rank", static_cast<std::int64_t>(type.rank())},
+                        {"inverse", static_cast<std::int64_t>(form == CountForm::inverse)}};
+      if (form == CountForm::half) result.set("half", std::int64_t{1});
+      return result;
+    }
+    return std::nullopt;
+  }
+
+  /// Of those bodies, from the first on, whose constant has the form.
+  [[nodiscard]] Dims extents_of(ValueId id, CountForm form) const {
     Dims extents;
     for (const Graph* body : bodies_) {
-      if (body->type(id) != type) return std::nullopt;
-      const std::optional<ConstantExtent> number = constant_extent(*body->value(id).constant);
-      if (!number || (is_inverse && number->is_inverse != *is_inverse)) return std::nullopt;
-      is_inverse = number->is_inverse;
-      extents.push_back(number->extent);
+      const std::optional<std::int64_t> extent = extent_of(*body->value(id).constant, form);
+      if (!extent) break;
+      extents.push_back(*extent);
     }
-    std::optional<Extent> joined = join_(extents, Axis::count);
-    if (!joined) return std::nullopt;
-    return Attributes{{"values", std::vector<Extent>{std::move(*joined)}},
-                      {"dtype", std::string(dtype_name(type.dtype))},
-                      {"rank", static_cast<std::int64_t>(type.rank())},
-                      {"inverse", static_cast<std::int64_t>(*is_inverse)}};
+    return extents;
   }
 
   [[nodiscard]] std::optional<TensorType> joined_type(ValueId id) const {
@@ -306,18 +321,34 @@ std::optional<TensorType> join_types(const std::vector<const TensorType*>& types
   return result;
 }
 
-std::optional<ConstantExtent> constant_extent(const Tensor& constant) {
+std::optional<std::int64_t> extent_of(const Tensor& constant, CountForm form) {
   const DType dtype = constant.dtype();
   if (constant.size() != 1 || !is_number(dtype)) return std::nullopt;
   constexpr double most = std::numeric_limits<std::int32_t>::max();
   const double value = constant.as_double(0);
-  if (value >= 1 && value <= most && value == std::floor(value))
-    return ConstantExtent{static_cast<std::int64_t>(value), false};
-  if (!is_float(dtype) || !(value > 1 / most) || !(value < 1)) return std::nullopt;
+  if (form != CountForm::number && !is_float(dtype)) return std::nullopt;
+  if (form != CountForm::inverse) {
+    const double extent = form == CountForm::half ? 2 * value : value;
+    const bool is_one = extent >= 1 && extent <= most && extent == std::floor(extent);
+    return is_one ? std::optional(static_cast<std::int64_t>(extent)) : std::nullopt;
+  }
+  if (!(value > 1 / most) || !(value < 1)) return std::nullopt;
   const auto extent = static_cast<std::int64_t>(std::llround(1 / value));
   Tensor inverse(dtype, constant.dims());
   inverse.set_double(0, 1.0 / static_cast<double>(extent));
-  return inverse.as_double(0) == value ? std::optional(ConstantExtent{extent, true}) : std::nullopt;
+  return inverse.as_double(0) == value ? std::optional(extent) : std::nullopt;
+}
+
+CountForm count_form(const Attributes& extents) {
+  if (extents.integer("inverse") != 0) return CountForm::inverse;
+  return extents.has("half") ? CountForm::half : CountForm::number;
+}
+
+std::optional<ConstantExtent> constant_extent(const Tensor& constant) {
+  for (const CountForm form : count_forms)
+    if (const std::optional<std::int64_t> extent = extent_of(constant, form))
+      return ConstantExtent{*extent, form};
+  return std::nullopt;
 }
 
 std::optional<Graph> join_bodies(const std::vector<const Graph*>& bodies, const JoinExtent& join,

@@ -48,12 +48,22 @@ using EquateExtents = std::function<void(const Extent& one, const Extent& other)
                                                const JoinExtent& join, const SuggestExtent& suggest = nullptr,
                                                const EquateExtents& equate = nullptr);
 
-/// A constant of one element that may be an extent, or one over it: means divide by how much they add.
+/// What a constant of one element may be of an extent.
+enum class CountForm : std::uint8_t {
+  number,
+  inverse,  ///< one over it: means divide by how much they add
+  half      ///< where the middle of what is sampled lies
+};
+/// The extent of which it is that; nullopt where it is not.
+[[nodiscard]] std::optional<std::int64_t> extent_of(const Tensor& constant, CountForm form);
+/// How Op::extents computes the elements of its constant.
+[[nodiscard]] CountForm count_form(const Attributes& extents);
+
 struct ConstantExtent {
   std::int64_t extent = 1;
-  bool is_inverse = false;
+  CountForm form = CountForm::number;
 };
-/// nullopt where it is neither.
+/// In the first form that it has; nullopt where it has none.
 [[nodiscard]] std::optional<ConstantExtent> constant_extent(const Tensor& constant);
 
 /// The same of a type alone: blocks of channels stay numbers.

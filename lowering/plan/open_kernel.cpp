@@ -190,9 +190,9 @@ class CaseReader {
     return true;
   }
   [[nodiscard]] bool read_constant(const Node& extents, const std::optional<Tensor>& constant) {
-    const std::optional<ConstantExtent> number = constant ? constant_extent(*constant) : std::nullopt;
-    return number && number->is_inverse == (extents.attributes.integer("inverse") != 0) &&
-           read(extents.attributes.extents("values"), {number->extent});
+    const std::optional<std::int64_t> number =
+        constant ? extent_of(*constant, count_form(extents.attributes)) : std::nullopt;
+    return number && read(extents.attributes.extents("values"), {*number});
   }
   [[nodiscard]] const SymbolValues& values() const { return values_; }
 
@@ -234,12 +234,6 @@ bool is_too_large(const Graph& body) {
   return std::ranges::any_of(body.values(), [](const Value& value) {
     return value.type.byte_size() > std::numeric_limits<std::int32_t>::max();
   });
-}
-
-/// Extents ahead of the anchor would give it another number in `open` than in `body`.
-bool has_anchor_alike(const Kernel& kernel) {
-  return kernel.anchor == no_node ||
-         kernel.open->node(kernel.anchor).op == kernel.body.node(kernel.anchor).op;
 }
 
 /// Do both multiply by weights of different shapes? Then they are different layers, not one at different sizes.
@@ -349,8 +343,7 @@ std::optional<Kernel> generalize(const Kernel& first, const Kernel& second, Shar
       !broadcast_alike(first.body, second.body))
     return std::nullopt;
   body->symbols.table = generalizer.table();
-  Kernel open = make_kernel(*body, first.input_is_weight);
-  return has_anchor_alike(open) ? std::optional(std::move(open)) : std::nullopt;
+  return make_kernel(*body, first.input_is_weight);
 }
 
 std::optional<Kernel> as_case(const Kernel& open, const Kernel& kernel) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "base/rounding.h"
 
 namespace sylvite {
@@ -33,6 +34,14 @@ RunExtent RunExtent::steps(std::int64_t step) const {
 
 const Graph& widest_body(const Kernel& kernel) {
   return kernel.open ? *kernel.open : kernel.body;
+}
+
+NodeId open_anchor(const Kernel& kernel) {
+  if (kernel.anchor == no_node) return no_node;
+  NodeId left = kernel.anchor;
+  for (std::size_t i = 0; i < kernel.open->nodes().size(); ++i)
+    if (kernel.open->nodes()[i].op != Op::extents && left-- == 0) return static_cast<NodeId>(i);
+  throw InternalError("kernel {} has no anchor where its sizes are open", kernel.id);
 }
 
 std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim) {

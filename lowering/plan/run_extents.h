@@ -28,6 +28,10 @@ struct RunExtent {
 /// The body for all sizes, where the kernel is for many.
 [[nodiscard]] const Graph& widest_body(const Kernel& kernel);
 
+/// Which node of `kernel.open` the anchor is: there, sizes that are numbers of the kernel are nodes (Op::extents), too. REQUIRES an open
+/// kernel.
+[[nodiscard]] NodeId open_anchor(const Kernel& kernel);
+
 /// The least that a logical dim of a body value has in any run; `kernel.body` need not have numbers.
 [[nodiscard]] std::int64_t least_extent(const Kernel& kernel, ValueId id, std::size_t dim);
 /// The most; INT64_MAX without a bound.

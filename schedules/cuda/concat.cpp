@@ -6,6 +6,7 @@
 #include "base/rounding.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/run_extents.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/sources.h"
 
@@ -69,7 +70,7 @@ ValueId computed_output(const Graph& body) {
 /// What divides the columns of every part, where runs of an open kernel give them; 0 where they are known.
 std::int64_t open_unit(const Kernel& kernel, const CudaGroups& groups) {
   if (!kernel.open) return 0;
-  const Shape& shape = kernel.open->type(kernel.open->node(kernel.anchor).outputs[0]).shape;
+  const Shape& shape = kernel.open->type(kernel.open->node(open_anchor(kernel)).outputs[0]).shape;
   std::int64_t unit = 1;
   bool is_open = false;
   for (std::size_t i = groups.last; i < groups.dims.size(); ++i) {

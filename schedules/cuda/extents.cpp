@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "lowering/plan/run_extents.h"
+
 namespace sylvite {
 
 std::string extent_members(const std::vector<CudaExtent>& extents) {
@@ -39,7 +41,7 @@ std::vector<std::int64_t> extent_numbers(const std::vector<CudaExtent>& extents)
 
 bool has_open_images(const Kernel& kernel) {
   if (!kernel.open || kernel.anchor == no_node) return false;
-  const Node& node = kernel.open->node(kernel.anchor);
+  const Node& node = kernel.open->node(open_anchor(kernel));
   const auto is_open = [&](ValueId id) {
     const Shape& shape = kernel.open->type(id).shape;
     return !std::all_of(shape.begin() + std::min<std::ptrdiff_t>(2, std::ssize(shape)), shape.end(),

@@ -189,9 +189,12 @@ std::string load_text(const CudaOperand& operand, int vector, const char* stream
 std::string call_text(const PointwiseText& text, const std::string& function, const std::string& root) {
   std::string arguments = root;
   for (const PointwiseOperand& of : text.operands) arguments += fmt::format(", v_{}[j]", of.name);
-  for (const PointwiseCount& count : text.counts)
-    arguments += fmt::format(", {}({}(float)e.{})", rounding_of(count.dtype),
-                             count.is_inverse ? "1.f / " : "", count.name);
+  for (const PointwiseCount& count : text.counts) {
+    const char* const of = count.form == CountForm::inverse ? "1.f / "
+                           : count.form == CountForm::half  ? "0.5f * "
+                                                            : "";
+    arguments += fmt::format(", {}({}(float)e.{})", rounding_of(count.dtype), of, count.name);
+  }
   return fmt::format("{}({})", function, arguments);
 }
 

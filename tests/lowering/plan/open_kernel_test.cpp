@@ -236,15 +236,43 @@ TEST(OpenKernel, ConstantsThatCountAreSizes) {
   EXPECT_FALSE(as_case(*open, mean(70, 41, 0.3F))) << "it is one over no number";
 }
 
+/// Ahead of a fold they are nodes of the open kernel, which has more of these than its cases.
+TEST(OpenKernel, WorkAheadOfTheAnchorMayCount) {
+  const auto furthest = [](std::int64_t rows, std::int64_t columns, float middle) {
+    Graph body;
+    const ValueId x = body.add_input("x", f32({rows, columns}));
+    const ValueId apart = body.add(Op::sub, {x, scalar(body, middle)});
+    const ValueId scaled = body.add(Op::mul, {apart, scalar(body, static_cast<float>(rows))});
+    body.outputs = {body.add(Op::reduce_max, {scaled}, {{"axes", Dims{1}}})};
+    return make_kernel(body, {false});
+  };
+  const std::optional<Kernel> open = generalize(furthest(40, 64, 6.5F), furthest(52, 64, 7.0F));
+  ASSERT_TRUE(open);
+  EXPECT_THAT(open->text, HasSubstr("extents() {dtype=\"f32\", half=1, inverse=0, rank=0, values=[s"));
+  EXPECT_EQ(open->open->node(open_anchor(*open)).op, Op::reduce_max);
+  EXPECT_EQ(parse_kernel(open->text).text, open->text);
+  const std::optional<Kernel> found = as_case(*open, furthest(70, 64, 11.5F));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(graph_text(found->body), graph_text(furthest(70, 64, 11.5F).body));
+  EXPECT_FALSE(as_case(*open, furthest(70, 64, 11.25F))) << "it is half of no number";
+}
+
 TEST(OpenKernel, ConstantsAreSizesOnlyWhereTheyAreExactlyThat) {
   const auto extent = [](const Tensor& constant) {
     const std::optional<ConstantExtent> found = constant_extent(constant);
-    return !found ? "none" : (found->is_inverse ? "1/" : "") + std::to_string(found->extent);
+    if (!found) return std::string("none");
+    const std::string number = std::to_string(found->extent);
+    return found->form == CountForm::inverse ? "1/" + number
+           : found->form == CountForm::half  ? number + "/2"
+                                             : number;
   };
   EXPECT_EQ(extent(Tensor::scalar_f32(49)), "49");
   EXPECT_EQ(extent(Tensor::scalar_i64(512)), "512");
   EXPECT_EQ(extent(Tensor::scalar_f32(1.0F / 49)), "1/49");
   EXPECT_EQ(extent(Tensor::scalar_f32(std::nextafter(1.0F / 49, 1.0F))), "none");
+  EXPECT_EQ(extent(Tensor::scalar_f32(6.5F)), "13/2");
+  EXPECT_EQ(extent(Tensor::scalar_f32(0.5F)), "1/2") << "one over two";
+  EXPECT_EQ(extent(Tensor::scalar_f32(6.25F)), "none");
   EXPECT_EQ(extent(Tensor::scalar_f32(0)), "none");
   EXPECT_EQ(extent(Tensor::scalar_f32(-4)), "none");
   EXPECT_EQ(extent(Tensor::scalar_f32(NAN)), "none");
