@@ -162,7 +162,7 @@ Imported load(const std::shared_ptr<const Setup>& setup, const std::string& path
   {
     const Stopwatch watch(imported.report.import_seconds);
     const double start = steady_seconds();
-    NotedSizeFacts facts;
+    NotedSizeFacts facts(!sizes.empty());
     ImportedModel model = import();
     imported.facts = facts.take();
     imported.graph = std::move(model.graph);

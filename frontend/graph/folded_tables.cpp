@@ -147,6 +147,12 @@ TableReading reading_of(const Node& node, std::vector<Part> parts, const std::ve
 
 }  // namespace
 
+Tensor as_cut_table(const Tensor& made, const Tensor& whole, const Attributes& slice) {
+  TableReading reading = reading_of({Op::slice, {}, {}, slice, ""}, {{std::nullopt, whole}}, {whole.dims()});
+  reading.is_open = true;
+  return as_size_table(made, {std::move(reading)});
+}
+
 std::vector<TableReading> fold_readings(const Graph& graph, const Node& node) {
   if (node.outputs.size() != 1 || op_info(node.op).evaluate == nullptr) return {};
   std::vector<std::vector<TableReading>> ways;  // per input

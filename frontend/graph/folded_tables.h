@@ -14,4 +14,8 @@ namespace sylvite {
 /// where they would be many.
 [[nodiscard]] std::vector<TableReading> fold_readings(const Graph& graph, const Node& node);
 
+/// `made` as a slice with these attributes of a constant that is the same at all sizes, where its bounds are not: so are positions
+/// relative to each other, whose table has more than a model needs.
+[[nodiscard]] Tensor as_cut_table(const Tensor& made, const Tensor& whole, const Attributes& slice);
+
 }  // namespace sylvite

@@ -10,6 +10,7 @@
 #include "frontend/graph/made_weights.h"
 #include "frontend/ops/infer.h"
 #include "frontend/values/narrow.h"
+#include "frontend/values/size_table.h"
 #include "frontend/values/strided.h"
 
 namespace sylvite {
@@ -134,8 +135,9 @@ Sym transpose(Sym x, const std::vector<std::int64_t>& perm) {
   if (normalize_axes(perm, rank).size() != static_cast<std::size_t>(rank))
     throw ModelError("a permutation of {} axes is given for rank {}", perm.size(), rank);
   if (perm == all_axes(rank)) return x;
-  // A transpose takes several times as long as other copies.
-  if (x.is_constant() && !x.builder().keeps_nodes() && x.builder().may_copy(4 * x.constant().byte_size()))
+  // A transpose takes several times as long as other copies. What follows from sizes still does where it is folded.
+  const bool is_weight = x.is_constant() && readings_of(x.constant()) == nullptr;
+  if (is_weight && !x.builder().keeps_nodes() && x.builder().may_copy(4 * x.constant().byte_size()))
     return x.builder().constant(
         made_of(fmt::format("transposed {}", fmt::join(perm, ",")), {x.constant()}, [&] {
           return Tensor::later(x.dtype(), permuted(x.constant().dims(), perm),

@@ -5,8 +5,10 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "frontend/graph/folded_tables.h"
 #include "frontend/onnx/ops.h"
 #include "frontend/values/size_facts.h"
+#include "frontend/values/size_table.h"
 
 namespace sylvite {
 namespace {
@@ -191,6 +193,19 @@ void note_slice(std::int64_t extent, std::int64_t start, std::int64_t end, std::
   (void)decide_by_sizes(fmt::format("slice by {}", step), {extent, start, end}, cases_at);
 }
 
+/// Does the model compute bounds of the slice? What it computes of constants follows from sizes.
+bool has_computed_bounds(ImportContext& c) {
+  const auto is_computed = [&](int i) { return c.has_input(i) && readings_of(c.constant(i)) != nullptr; };
+  return sizes_are_open() && c.opset() >= 10 && (is_computed(1) || is_computed(2));
+}
+
+/// Of a constant: a table that may be another one at other sizes.
+Sym as_cut(ImportContext& c, Sym x, Sym made, const Attributes& slice) {
+  if (!x.is_constant() || !made.is_constant() || !is_float(x.dtype())) return made;
+  if (readings_of(x.constant()) != nullptr || !has_computed_bounds(c)) return made;
+  return c.builder().constant(as_cut_table(made.constant(), x.constant(), slice));
+}
+
 void slice_op(ImportContext& c) {
   const Sym x = c.input(0);
   const SliceBounds bounds = slice_bounds(c, x.rank());
@@ -210,7 +225,8 @@ void slice_op(ImportContext& c) {
     steps[axis] = cut.step;
   }
   if (sizes == dims && steps == Dims(dims.size(), 1)) return c.output(x);
-  c.output(c.builder().add(Op::slice, {x}, {{"starts", starts}, {"sizes", sizes}, {"steps", steps}}));
+  const Attributes slice{{"starts", starts}, {"sizes", sizes}, {"steps", steps}};
+  c.output(as_cut(c, x, c.builder().add(Op::slice, {x}, slice), slice));
 }
 
 constexpr std::int64_t max_pad = std::int64_t{1} << 40;

@@ -12,10 +12,15 @@ thread_local NotedSizeFacts* noted = nullptr;
 
 }  // namespace
 
-NotedSizeFacts::NotedSizeFacts() : before_(std::exchange(noted, this)) {}
+NotedSizeFacts::NotedSizeFacts(bool are_open)
+    : before_(std::exchange(noted, this)), are_open_(are_open) {}
 
 NotedSizeFacts::~NotedSizeFacts() {
   noted = before_;
+}
+
+bool sizes_are_open() {
+  return noted != nullptr && noted->are_open_;
 }
 
 Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,

@@ -33,7 +33,8 @@ using SizeFacts = std::vector<SizeFact>;
 /// While it lives, keeps what this thread decides by sizes; for one import. An inner one keeps what is decided in its time.
 class NotedSizeFacts {
  public:
-  NotedSizeFacts();
+  /// `are_open`: the model is imported at other sizes, too.
+  explicit NotedSizeFacts(bool are_open = false);
   ~NotedSizeFacts();
   NotedSizeFacts(const NotedSizeFacts&) = delete;
   NotedSizeFacts& operator=(const NotedSizeFacts&) = delete;
@@ -43,10 +44,15 @@ class NotedSizeFacts {
  private:
   friend Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,
                               DecisionAsExtents follow);
+  friend bool sizes_are_open();
 
   NotedSizeFacts* before_;  ///< of this thread
+  bool are_open_;
   SizeFacts facts_;
 };
+
+/// Is this thread at an import of a model that is imported at other sizes, too?
+[[nodiscard]] bool sizes_are_open();
 
 /// What `decide` says of the numbers, noted where facts are kept. It must depend on nothing but what `rule` says.
 [[nodiscard]] Dims decide_by_sizes(std::string rule, Dims numbers, std::function<Dims(const Dims&)> decide,

@@ -19,6 +19,16 @@ bool is_weight(const Graph& graph, ValueId id) {
   return is_free(graph, node) && is_weight(graph, node.inputs[0]);
 }
 
+/// A table that is longer at other sizes: products read it as it lies, as packed it would be another kernel's at each size.
+bool is_open_table(const Graph& graph, ValueId id) {
+  const Value& value = graph.value(id);
+  return value.constant && value.type.layout == Layout{} && follows_open_sizes(*value.constant);
+}
+
+bool multiplies(const Graph& graph, const Group& group) {
+  return std::ranges::any_of(group.nodes, [&](NodeId id) { return graph.node(id).op == Op::matmul; });
+}
+
 /// Does it make integers that stand for numbers, or numbers of such integers?
 bool counts_steps(const Graph& graph, const Node& node) {
   if (node.op == Op::round && node.inputs.size() > 1) return true;
@@ -45,6 +55,7 @@ class Extractor {
       : graph_(graph),
         inside_(group.nodes.begin(), group.nodes.end()),
         takes_numbers_(takes_numbers(graph, group)),
+        multiplies_(multiplies(graph, group)),
         copier_(graph) {
     for (const ValueId output : group.outputs) visit(output);
     result_.body = std::move(copier_.graph());
@@ -65,7 +76,8 @@ class Extractor {
       (void)copier_.mapped(id);
     } else {
       result_.inputs.push_back(id);
-      result_.is_weight.push_back(is_weight(graph_, id));
+      const bool is_read_as_it_lies = multiplies_ && is_open_table(graph_, id);
+      result_.is_weight.push_back(is_weight(graph_, id) && !is_read_as_it_lies);
       copier_.add_input(id);
     }
   }
@@ -73,6 +85,7 @@ class Extractor {
   const Graph& graph_;
   std::set<NodeId> inside_;
   bool takes_numbers_;
+  bool multiplies_;
   GraphCopier copier_;
   GroupBody result_;
 };
