@@ -173,7 +173,7 @@ constexpr Knob knobs[] = {
     knob<&CompileConfig::kernels_ahead>(
         "compile.kernels_ahead", "auto", "",
         "with ranges in import.dims: kernels that other sizes of these ranges need, as many again as those "
-        "of the first or 12 at "
+        "of the first or 32 at "
         "most, are compiled beside runs (auto), or when a run first needs them (off)"),
     knob<&CompileConfig::specialize>("compile.specialize", "off", "",
                                      "with ranges in import.dims, in programs: sizes that runs often have "

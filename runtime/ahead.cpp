@@ -42,7 +42,7 @@ Ahead::Ahead(OpenModel model, std::shared_ptr<KnownKernels> kernels, std::shared
              const CompileReport& compiled)
     : model_(std::move(model)), kernels_(std::move(kernels)), first_(std::move(first)) {
   const bool on_device = model_.setup->machine.gpu.has_value();
-  const int few = on_device ? 64 : 12;  // classes of sizes are more there
+  const int few = on_device ? 64 : 32;  // classes of sizes are more there
   constexpr double part = 0.1;          // of the time that compiling took
   constexpr double least = 1;           // seconds, where it was another process that compiled
   constexpr std::size_t plans = 512;

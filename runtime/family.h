@@ -32,7 +32,7 @@ class Family {
 
   /// Builds what `choose` says for `imported`, which is of this model; its program replaces one for the same sizes.
   Built& add(const Imported& imported, const Chooser& choose, const std::stop_token& stop = {});
-  /// Compiles kernels that programs for other sizes will need, as many as were compiled until now or 12 at most, where ranges
+  /// Compiles kernels that programs for other sizes will need, as many as were compiled until now or 32 at most, where ranges
   /// were given and compile.kernels_ahead does not say otherwise, and learns plans. After that, kernels of further programs are those
   /// that are compiled, wherever these serve. REQUIRES a program.
   void compile_ahead(const std::stop_token& stop = {});
