@@ -112,13 +112,23 @@ bool is_longer_than_pads(const AlgorithmBuilder& builder, const Node& node, std:
   return low.is_known() && high.is_known() && std::max(low.known(), high.known()) < least;
 }
 
+/// What is left of an index once multiples of a number of the run are taken away: vectors have no division of integers. A quotient
+/// of doubles is at most one beside.
+Expr rest_in_run(const Expr& index, const Extent& of, const Expr& size) {
+  if (of.is_known() || DeviceMath::is_used()) return index % size;
+  const Expr quotient =
+      Halide::cast<int>(Halide::floor(Halide::cast<double>(index) / Halide::cast<double>(size)));
+  const Expr rest = index - quotient * size;
+  return select(rest < 0, rest + size, select(rest < size, rest, rest - size));
+}
+
 /// How pad fills one dim outside the input.
 Expr padded_index(const AlgorithmBuilder& builder, const Node& node, std::size_t dim, const Expr& index) {
   const std::string& mode = node.attributes.string("mode");
   const Extent extent = builder.type(node.inputs[0]).shape[dim];
   const Expr last = builder.extent(extent - 1);
   if (mode == "edge") return Halide::clamp(index, 0, last);
-  if (mode == "wrap") return index % builder.extent(extent);
+  if (mode == "wrap") return Halide::clamp(rest_in_run(index, extent, builder.extent(extent)), 0, last);
   // reflect: a period of 2*(extent-1), without repeating the edge.
   if (extent == 1) return Expr(0);
   if (is_longer_than_pads(builder, node, dim)) {  // a remainder by a number of the run is slow
@@ -126,8 +136,17 @@ Expr padded_index(const AlgorithmBuilder& builder, const Node& node, std::size_t
     return Halide::clamp(Halide::min(ahead, 2 * last - ahead), 0, last);
   }
   const Expr period = builder.extent(2 * (extent - 1));
-  const Expr phase = index % period;
+  const Expr phase = rest_in_run(index, extent, period);
   return Halide::clamp(Halide::min(phase, period - phase), 0, last);
+}
+
+/// Loops over lines are divided where the input ends: what lies inside is read as it is, as neighbours are read as vectors then.
+Expr inside_first(AlgorithmBuilder& builder, const Node& node, const Coordinates& source, const Expr& index) {
+  const Expr last = builder.extent(builder.type(node.inputs[0]).shape.back() - 1);
+  Coordinates inside = source;
+  inside.back() = Coordinate(Halide::clamp(Halide::likely(index), 0, last));
+  return select(Halide::likely(index >= 0 && index <= last), builder.read(node.inputs[0], inside),
+                builder.read(node.inputs[0], source));
 }
 
 /// Where the edges of lines are repeated around them, they are read as they are, for neighbours are read as vectors then.
@@ -155,7 +174,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
                    : Halide::Internal::make_zero(type);
   if (std::ranges::find(shape, Extent(0)) != shape.end()) return value;
   Coordinates source;
-  Expr inside, edge_index;
+  Expr inside, line_index;
   for (std::size_t d = 0; d < at.size(); ++d) {
     const auto step = static_cast<int>(interior.empty() ? 1 : interior[d] + 1);
     if (low[d] == 0 && high[d] == 0 && step == 1) {
@@ -165,7 +184,7 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
     const Expr index = at[d].full - builder.extent(low[d]);
     if (mode != "constant") {
       source.emplace_back(padded_index(builder, node, d, index));
-      if (mode == "edge" && d + 1 == at.size()) edge_index = index;
+      if (d + 1 == at.size()) line_index = index;
       continue;
     }
     Expr here = index >= 0 && index <= builder.extent((shape[d] - 1) * step);
@@ -174,7 +193,8 @@ Expr pad_element(AlgorithmBuilder& builder, const Node& node, const Coordinates&
     // The clamp keeps reads in range where the value is not used.
     source.emplace_back(Halide::clamp(step == 1 ? index : index / step, 0, builder.extent(shape[d] - 1)));
   }
-  if (edge_index.defined()) return with_edges(builder, node, source, edge_index);
+  if (line_index.defined() && mode == "edge") return with_edges(builder, node, source, line_index);
+  if (line_index.defined() && !DeviceMath::is_used()) return inside_first(builder, node, source, line_index);
   const Expr element = builder.read(node.inputs[0], source);
   return inside.defined() ? select(inside, element, value) : element;
 }

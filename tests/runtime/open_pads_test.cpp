@@ -1,12 +1,10 @@
 // Pads that follow from sizes: kernels whose windows begin at a number of the run, and plans of models that pad to "same" or to
 // whole windows.
 
-#include "base/files.h"
 #include "frontend/onnx/importer.h"
-#include "runtime/session.h"
-#include "runtime/symbolic_plans.h"
 #include "tests/frontend/onnx/onnx_model.h"
 #include "tests/runtime/test_session.h"
+#include "tests/runtime/told_plans.h"
 #include "tests/support/open_cases.h"
 
 namespace sylvite::open_pads_test {
@@ -31,12 +29,29 @@ std::string of_images(const std::string& inputs, const std::string& node) {
          node + "strides=[2,2]}\n  return %v0\n}\n";
 }
 
+/// Lines of s0, which s1 elements ahead and s2 behind make s3 of: some more than the line has.
+OpenCase around_lines(const std::string& mode) {
+  return {"pad_" + mode,
+          "graph kernel(%in0: f32[3,5,s0]) where {s0: 2..@40, s1: 0..@1, s2: 0..@3, s3: 2..@44} {\n"
+          "  %v0: f32[3,5,s3] = pad(%in0) {high=[0,0,s2], interior=[], low=[0,0,s1], mode=\"" +
+              mode + "\"}\n  return %v0\n}\n",
+          "",
+          {{{"s0", 40}, {"s1", 1}, {"s2", 3}, {"s3", 44}},
+           {{"s0", 131}, {"s1", 0}, {"s2", 1}, {"s3", 132}},
+           {{"s0", 100}, {"s1", 17}, {"s2", 40}, {"s3", 157}},
+           {{"s0", 5}, {"s1", 11}, {"s2", 23}, {"s3", 39}}}};
+}
+
 std::vector<OpenCase> cases() {
   const std::string pads = "pads=[s4,s5,1,1], ", kernel = "{dilations=[1,1], kernel=[3,3], " + pads;
   const auto of_groups = [&](int groups) {
     return "{dilations=[1,1], groups=" + std::to_string(groups) + ", " + pads;
   };
   return {
+      around_lines("reflect"),
+      around_lines("edge"),
+      around_lines("wrap"),
+      around_lines("constant"),
       {"convolution",
        of_images("%in0: f32[2,32,s0,s1]@c16, %in1: f32[48,32,3,3]",
                  "f32[2,48,s2,s3]@c16 = conv(%in0, %in1) " + of_groups(1)),
@@ -86,31 +101,6 @@ std::vector<OpenCase> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Windows, OpenPads, testing::ValuesIn(cases()),
                          [](const auto& each) { return each.param.name; });
-
-/// Plans of `model` at sizes that follow from others are those of imports, and some follow.
-void expect_told_plans(const std::string& model, const std::string& dims, const std::vector<Sizes>& learned,
-                       const std::vector<Sizes>& asked) {
-  const TemporaryFolder folder;
-  const std::string path = folder.path() + "/model.onnx";
-  write_file(path, model);
-  CompileOptions options = test_options(folder.path());
-  options.set["import.dims"] = dims;
-  OpenModel open = open_model(path, make_setup(options));
-  open.menu = nullptr;
-  SymbolicPlans plans(open.parsed.sizes);
-  for (const Sizes& sizes : learned) {
-    Imported imported = bind_sizes(open, sizes);
-    plans.learn(sizes, imported.plan, std::move(imported.facts));
-  }
-  int told = 0;
-  for (const Sizes& sizes : asked) {
-    const auto found = plans.at(sizes, true);
-    if (found == nullptr) continue;
-    ++told;
-    EXPECT_EQ(plan_text(*found), plan_text(*bind_sizes(open, sizes).plan)) << testing::PrintToString(sizes);
-  }
-  EXPECT_GT(told, static_cast<int>(asked.size()) / 2);
-}
 
 void add_same_conv(onnx::GraphProto& graph, const std::string& x, const std::string& y, const Dims& filter,
                    const std::string& pad) {
