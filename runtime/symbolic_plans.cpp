@@ -68,6 +68,7 @@ std::vector<FitSymbol> fit_symbols(const ModelSizes& model) {
 
 SymbolicPlans::SymbolicPlans(const ModelSizes& model, std::vector<Extent> said)
     : symbols_(model.symbols),
+      inputs_(model.inputs),
       names_(fit_symbols(model)),
       said_(std::make_shared<const std::vector<Extent>>(std::move(said))) {}
 
@@ -197,7 +198,18 @@ SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
     });
   };
   const auto one = std::ranges::find_if(possible, is_the_one);
-  return one == possible.end() || !(*one)->plan ? nullptr : *one;
+  return one == possible.end() || !(*one)->plan || !has_inputs(*(*one)->plan, sizes) ? nullptr : *one;
+}
+
+bool SymbolicPlans::has_inputs(const SymbolicPlan& plan, const Sizes& sizes) const {
+  std::vector<Dims> dims;
+  for (const SizedInput& input : inputs_) {
+    const bool is_told =
+        input.is_sized && std::ranges::count(input.axes, true, &SizedInput::Axis::follows) == 0;
+    if (!is_told) return true;
+    dims.push_back(dims_at(input, sizes));
+  }
+  return dims.size() != plan.input_count() || plan.takes(dims, sizes);
 }
 
 std::shared_ptr<const Plan> SymbolicPlans::at(const Sizes& sizes, bool reuse_memory) {

@@ -87,7 +87,11 @@ class SymbolicPlans {
   /// The one that tells the plan at these sizes; nullptr where none does.
   [[nodiscard]] Group* group_at(const Sizes& sizes);
 
+  /// Does the plan take the inputs of these sizes? What few points told of a number may be another one there.
+  [[nodiscard]] bool has_inputs(const SymbolicPlan& plan, const Sizes& sizes) const;
+
   std::vector<SizeSymbol> symbols_;
+  std::vector<SizedInput> inputs_;
   std::vector<FitSymbol> names_;
   std::shared_ptr<const std::vector<Extent>> said_;
   std::unordered_map<std::string, Group> groups_;  ///< by structure and decisions

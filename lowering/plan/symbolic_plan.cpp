@@ -365,6 +365,13 @@ std::optional<Plan> SymbolicPlan::at(const Dims& sizes, bool reuse_memory, const
   }
 }
 
+bool SymbolicPlan::takes(const std::vector<Dims>& inputs, const Dims& sizes) const {
+  const SymbolValues values = named(sizes);
+  return std::ranges::equal(plan_.inputs, inputs, [&](const Port& port, const Dims& dims) {
+    return extents_at({port.type.shape.begin(), port.type.shape.end()}, values) == dims;
+  });
+}
+
 bool SymbolicPlan::decides_alike(const Dims& sizes) const {
   return Maker(*this, sizes).decides_alike();
 }

@@ -67,6 +67,9 @@ class SymbolicPlan {
   [[nodiscard]] Tensor weight_at(std::size_t weight, const SymbolValues& sizes) const;
   /// Numbers by the names of symbols.
   [[nodiscard]] SymbolValues named(const Dims& sizes) const;
+  [[nodiscard]] std::size_t input_count() const { return plan_.inputs.size(); }
+  /// Are the plan's inputs of these dims at these sizes?
+  [[nodiscard]] bool takes(const std::vector<Dims>& inputs, const Dims& sizes) const;
   /// Would an import at these sizes decide as those of the samples did?
   [[nodiscard]] bool decides_alike(const Dims& sizes) const;
 
