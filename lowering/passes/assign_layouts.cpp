@@ -189,13 +189,22 @@ std::optional<Wanted> filter_gradient_rule(const Operands& operands) {
   return Wanted{true, groups > 1 || operands.blocked[1] || channels >= operands.blocks.size};
 }
 
+/// Are more of a concat's elements at hand in blocks than would have to be turned?
+bool is_most_blocked(const Operands& operands) {
+  std::int64_t blocked = 0;
+  for (std::size_t i = 0; i < operands.blocked.size(); ++i)
+    if (operands.blocked[i]) blocked += operands.type(i).element_count();
+  return 2 * blocked > operands.output().element_count();
+}
+
 std::optional<Wanted> concat_rule(const Operands& operands) {
   if (operands.node.attributes.integer("axis") != 1) return std::nullopt;
   for (std::size_t i = 0; i < operands.blocked.size(); ++i) {
     const bool last = i + 1 == operands.blocked.size();
     const bool whole = operands.blocks.hold_all || operands.type(i).dims()[1] % operands.blocks.size == 0;
     const bool ready = operands.blocked[i] ||
-                       (operands.feeds_convolutions && operands.blocks.fit(operands.type(i)) && whole);
+                       (operands.blocks.fit(operands.type(i)) && whole &&
+                        (operands.blocks.hold_all ? is_most_blocked(operands) : operands.feeds_convolutions));
     if (!ready || !(last || whole)) return std::nullopt;
   }
   return Wanted(operands.blocked.size(), true);

@@ -53,6 +53,7 @@ IdMap<bool> innermost_images(const Graph& graph, bool tf32) {
     if (node.op == Op::concat)
       return node.attributes.integer("axis") == 1 && std::ranges::all_of(node.inputs, is_one);
     if (has_trait(node.op, OpTrait::pointwise)) return std::ranges::any_of(node.inputs, is_one);
+    if (node.op == Op::slice) return is_one(node.inputs[0]);
     // Of groups of channels, as norm_groups makes them: such an image lies as the one that is normed.
     if (node.op == Op::layer_norm) return node.attributes.has("groups") && is_one(node.inputs[0]);
     return !has_trait(node.op, OpTrait::reduction) && leaves_channels(graph, node) && is_one(node.inputs[0]);

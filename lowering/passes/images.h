@@ -30,8 +30,8 @@ namespace sylvite {
 [[nodiscard]] Dims channels_behind(std::size_t rank);
 [[nodiscard]] Dims channels_ahead(std::size_t rank);
 
-/// Per value: a convolution's result that may lie so, or one that pointwise work, concats of channels, poolings, pads and
-/// gathers of pixels make of such.
+/// Per value: a convolution's result that may lie so, or one that pointwise work, concats of channels, slices, poolings, pads
+/// and gathers of pixels make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);
 
 /// Work on images that treats each channel by itself: poolings, folds of dims of pixels, pads and gathers of pixels.

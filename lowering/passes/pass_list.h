@@ -63,8 +63,13 @@ namespace sylvite {
 /// pointwise work. On a CPU not where they make few elements.
 [[nodiscard]] Graph unstack_folds(const Graph& graph, const LoweringOptions& options);
 
-/// The same graph in which softmax and folds along an innermost dim of two to four elements are pointwise work on its slices.
+/// The same graph in which folds along a dim of two to four elements, and softmax along such an innermost one, are pointwise
+/// work on its slices.
 [[nodiscard]] Graph spread_short_rows(const Graph& graph);
+
+/// The same graph in which sums of a softmax times weights, along rows or an image's channels, are quotients of two sums. `tf32` as
+/// below.
+[[nodiscard]] Graph divide_expectations(const Graph& graph, bool tf32);
 
 /// The same graph in which softmax along another dim than the innermost is of rows, which have kernels, between two transposes,
 /// but for short columns of values, and so are norms over the channels of images. `tf32`: f32 images may lie with channels innermost, too.

@@ -2,7 +2,7 @@
 // After:  y = exp(x - m) / (exp(a - m) + exp(b - m))   of a and b, the slices of x along that dim, and m = maximum(x, a, b)
 // All of it has the shape of x, so that nothing stands between the work and what reads it.
 //
-// Before: y = reduce_sum(x)   along such a dim; or the largest, the smallest, or the product of them
+// Before: y = reduce_sum(x)   along any dim of two to four elements; or the largest, the smallest, or the product of them
 // After:  y = reshape(add(a, b))
 //
 // So few elements are no rows that threads could share: as pointwise work they lie as their neighbours want, and are made where
@@ -22,30 +22,34 @@ namespace {
 constexpr std::int64_t most_spread_elements = 4;
 constexpr std::int64_t least_short_rows = 1 << 12;  // less is done sooner than a kernel starts
 
-bool has_short_rows(const TensorType& type, std::int64_t axis) {
+bool has_few_elements(const TensorType& type, std::int64_t axis) {
   if (!type.is_known() || !is_float(type.dtype) || type.dtype == DType::f64) return false;
-  const std::int64_t last = type.rank() - 1;
-  if (axis != last || type.dims().back() < 2 || type.dims().back() > most_spread_elements) return false;
-  return type.element_count() / type.dims().back() >= least_short_rows;
+  const std::int64_t extent = type.dims().at(static_cast<std::size_t>(axis));
+  return extent >= 2 && extent <= most_spread_elements && type.element_count() / extent >= least_short_rows;
 }
 
-/// The slices along the last dim, in f32.
-std::vector<ValueId> elements_of(Graph& graph, ValueId given) {
-  const Dims dims = graph.type(given).dims();
+bool has_short_rows(const TensorType& type, std::int64_t axis) {
+  return axis == type.rank() - 1 && has_few_elements(type, axis);
+}
+
+/// The slices along the dim, in f32.
+std::vector<ValueId> elements_of(Graph& graph, ValueId given, std::int64_t axis) {
+  const auto dim = static_cast<std::size_t>(axis);
+  const std::int64_t extent = graph.type(given).dims()[dim];
   std::vector<ValueId> elements;
-  elements.reserve(static_cast<std::size_t>(dims.back()));
-  for (std::int64_t i = 0; i < dims.back(); ++i)
-    elements.push_back(add_cast(graph, add_slice_along(graph, given, dims.size() - 1, i, 1), DType::f32));
+  elements.reserve(static_cast<std::size_t>(extent));
+  for (std::int64_t i = 0; i < extent; ++i)
+    elements.push_back(add_cast(graph, add_slice_along(graph, given, dim, i, 1), DType::f32));
   return elements;
 }
 
 bool spread_fold(GraphRewriter& rewriter, const Node& node) {
   const TensorType& type = rewriter.source().type(node.inputs[0]);
   const Dims& axes = node.attributes.integers("axes");
-  if (axes.size() != 1 || !has_short_rows(type, axes[0])) return false;
+  if (axes.size() != 1 || !has_few_elements(type, axes[0])) return false;
   Graph& graph = rewriter.graph();
   ValueId all = no_value;
-  for (const ValueId element : elements_of(graph, rewriter.mapped(node.inputs[0])))
+  for (const ValueId element : elements_of(graph, rewriter.mapped(node.inputs[0]), axes[0]))
     all = all == no_value ? element : graph.add(*join_of(node.op), {all, element}, {}, node.name);
   const Dims dims = rewriter.source().type(node.outputs[0]).dims();
   rewriter.set(node.outputs[0], add_reshape(graph, add_cast(graph, all, type.dtype), dims));
@@ -57,7 +61,7 @@ bool spread_softmax(GraphRewriter& rewriter, const Node& node) {
   if (!has_short_rows(type, node.attributes.integer("axis"))) return false;
   Graph& graph = rewriter.graph();
   const ValueId given = rewriter.mapped(node.inputs[0]);
-  const std::vector<ValueId> elements = elements_of(graph, given);
+  const std::vector<ValueId> elements = elements_of(graph, given, type.rank() - 1);
   const ValueId whole = add_cast(graph, given, DType::f32);
   ValueId most = whole, sum = no_value;
   for (const ValueId element : elements) most = graph.add(Op::maximum, {most, element});

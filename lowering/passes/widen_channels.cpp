@@ -132,6 +132,14 @@ class Widener {
     std::vector<ValueId> inputs;
     inputs.reserve(node.inputs.size() + 1);
     for (const ValueId id : node.inputs) inputs.push_back(narrow(id));
+    // A part that lies otherwise is copied anyway: with its zeros it may lie as the others.
+    const ValueId last = node.inputs.back();
+    const std::int64_t end = channels - type.dims()[1] + source_.type(last).dims()[1];
+    if (!images_[last] && end % elements_of_vector(type.dtype) == 0) {
+      inputs.back() =
+          add_zeros_behind(made_.graph(), inputs.back(), with_channels(source_.type(last).dims(), end));
+      return made_.graph().add(Op::concat, std::move(inputs), node.attributes, node.name);
+    }
     const ValueId zero = made_.graph().add_constant(Tensor(type.dtype, {}));
     const Dims rest = with_channels(type.dims(), channels - type.dims()[1]);
     inputs.push_back(made_.graph().add(Op::broadcast_to, {zero}, {{"shape", rest}}));

@@ -161,8 +161,8 @@ class Fuser {
 
   /// Drops the ends at which the product is off the template that takes it alone, and says why.
   std::string leave_out(NodeId anchor, std::vector<End>& ends) {
-    if (!templates_.asks_about(anchor) || keeps_template(ends.back(), anchor) ||
-        !keeps_template(ends.front(), anchor))
+    if (!(templates_.asks_about(anchor) || templates_.asks_about_turned(ends.back().nodes, anchor)) ||
+        keeps_template(ends.back(), anchor) || !keeps_template(ends.front(), anchor))
       return "";
     std::string why;
     for (; !keeps_template(ends.back(), anchor); ends.pop_back()) {

@@ -51,7 +51,7 @@ class RowFolder {
       if (is_work(graph_, groups_[i])) take_sums(i);
       if (!groups_[i].nodes.empty() && folds_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
     }
-    for (std::size_t i = 0; i < groups_.size(); ++i)
+    for (std::size_t i = groups_.size(); i-- > 0;)  // the last sum of several may take all that it is made of
       if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) take_sums(i);
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     return std::move(groups_);

@@ -1,6 +1,9 @@
 #include "lowering/plan/template_keeper.h"
 
+#include <algorithm>
+
 #include "frontend/ops/op_table.h"
+#include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/group_body.h"
 
 namespace sylvite {
@@ -30,6 +33,13 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
   return has_trait(node.op, OpTrait::matmul) || has_trait(node.op, OpTrait::convolution) ||
          has_trait(node.op, OpTrait::attention) || has_trait(node.op, OpTrait::scatter) ||
          node.op == Op::max_pool_gradient || has_norm_of_template(graph_, node);
+}
+
+bool TemplateKeeper::asks_about_turned(const NodeSet& nodes, NodeId anchor) const {
+  constexpr std::int64_t much = 1 << 20;  // bytes that take longer to read than a launch takes
+  return options_.refuse_template && has_trait(graph_.node(anchor).op, OpTrait::reduction) &&
+         graph_.type(graph_.node(anchor).inputs[0]).byte_size() >= much &&
+         std::ranges::any_of(nodes, [&](NodeId id) { return role_of(graph_.node(id)) == Role::view; });
 }
 
 const std::string& TemplateKeeper::refusal(const NodeSet& nodes, NodeId root) {

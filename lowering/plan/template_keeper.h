@@ -23,6 +23,9 @@ class TemplateKeeper {
   /// Are groups with this anchor asked about? Then the anchor is a product or a norm of short rows or of groups, and the device has
   /// templates.
   [[nodiscard]] bool asks_about(NodeId anchor) const;
+  /// And about these nodes, a fold of much with views behind it? Its result lies otherwise than what it reads, and without a
+  /// template one thread folds all that an element of the result is made of.
+  [[nodiscard]] bool asks_about_turned(const NodeSet& nodes, NodeId anchor) const;
   /// Why no template takes the group of these nodes that ends with `root`; empty when one does.
   [[nodiscard]] const std::string& refusal(const NodeSet& nodes, NodeId root);
   /// Why the group that a template takes is on none with `added`; empty when it stays on one, or is on none

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "frontend/ops/op_table.h"
@@ -12,6 +13,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t small_bytes = 1 << 20;  ///< what folds read in less time than a launch takes
+constexpr std::int64_t much_bytes = 16 << 20;  ///< what folds read in more time than a launch takes
 constexpr std::size_t most_apart = 64;         ///< groups between twins
 
 /// What one group folds, and reads and writes.
@@ -34,7 +36,10 @@ class TwinJoiner {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       const std::size_t end = std::min(groups_.size(), i + most_apart);
       for (std::size_t j = i + 1; j < end && candidates_[i].fold != no_node; ++j)
-        if (are_twins(i, j)) join(i, j);
+        if (are_twins(i, j))
+          join(i, j);
+        else if (const std::optional<Group> fold = twin_within(i, j))
+          join_part(i, j, *fold);
     }
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     return std::move(groups_);
@@ -72,33 +77,72 @@ class TwinJoiner {
     });
   }
 
-  /// Both stand where the first does, as all that the second reads is there.
-  [[nodiscard]] bool are_twins(std::size_t i, std::size_t j) const {
-    if (candidates_[j].fold == no_node) return false;
+  /// Do both fold by one operation, over the same dims of values that lie alike?
+  [[nodiscard]] bool fold_alike(std::size_t i, std::size_t j) const {
+    if (candidates_[i].fold == no_node || candidates_[j].fold == no_node) return false;
     const Node &a = graph_.node(candidates_[i].fold), &b = graph_.node(candidates_[j].fold);
     const bool fold_axes =
         a.op == b.op && a.attributes.has("axes");  // of extremes' places one axis is searched
-    const bool fold_alike = fold_axes && a.attributes.integers("axes") == b.attributes.integers("axes") &&
-                            folded_type(i).dims() == folded_type(j).dims() &&
-                            folded_type(i).layout == folded_type(j).layout;
-    if (!fold_alike || !pays(i, j)) return false;
-    const std::set<std::size_t> read = read_groups(j);
-    if (!read.empty() && *read.rbegin() >= i) return false;
-    return options_.refuse_template(kernel_of(graph_, joined(i, j))).empty();
+    return fold_axes && a.attributes.integers("axes") == b.attributes.integers("axes") &&
+           folded_type(i).dims() == folded_type(j).dims() && folded_type(i).layout == folded_type(j).layout;
   }
 
-  [[nodiscard]] Group joined(std::size_t i, std::size_t j) const {
-    std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
-    nodes.insert(groups_[j].nodes.begin(), groups_[j].nodes.end());
+  /// Both stand where the first does, as all that the second reads is there.
+  [[nodiscard]] bool are_twins(std::size_t i, std::size_t j) const {
+    if (!fold_alike(i, j) || !pays(i, j)) return false;
+    const std::set<std::size_t> read = read_groups(j);
+    if (!read.empty() && *read.rbegin() >= i) return false;
+    return options_.refuse_template(kernel_of(graph_, joined(groups_[i], groups_[j]))).empty();
+  }
+
+  /// Of group `j`, whose work on its fold reads what `i` folds, as a variance reads the mean: the fold with what is ahead of it,
+  /// where that is a twin of `i`, and much is read once instead of twice.
+  [[nodiscard]] std::optional<Group> twin_within(std::size_t i, std::size_t j) const {
+    if (!fold_alike(i, j) || folded_type(i).byte_size() < much_bytes || !pays(i, j)) return std::nullopt;
+    const NodeId fold = candidates_[j].fold;
+    const std::set<NodeId> all(groups_[j].nodes.begin(), groups_[j].nodes.end());
+    std::set<NodeId> front = {fold};
+    for (auto id = all.rbegin(); id != all.rend(); ++id)  // nodes follow what they read
+      for (const ValueId input : graph_.node(*id).inputs)
+        if (const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+            front.contains(*id) && all.contains(producer))
+          front.insert(producer);
+    if (front.size() == all.size()) return std::nullopt;
+    for (const NodeId id : all)
+      for (const ValueId input : graph_.node(id).inputs)
+        if (const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
+            !front.contains(id) && producer != fold && front.contains(producer))
+          return std::nullopt;
+    Group part{{front.begin(), front.end()}, graph_.node(fold).outputs, groups_[j].reason};
+    std::set<std::size_t> read;
+    for (const ValueId input : values_read(graph_, part)) add_writers(graph_, writers_, input, read);
+    if (!read.empty() && *read.rbegin() >= i) return std::nullopt;
+    if (!options_.refuse_template(kernel_of(graph_, joined(groups_[i], part))).empty()) return std::nullopt;
+    return part;
+  }
+
+  [[nodiscard]] static Group joined(const Group& first, const Group& second) {
+    std::set<NodeId> nodes(first.nodes.begin(), first.nodes.end());
+    nodes.insert(second.nodes.begin(), second.nodes.end());
     return {{nodes.begin(), nodes.end()},
-            {groups_[i].outputs[0], groups_[j].outputs[0]},
-            groups_[i].reason + "; beside " + groups_[j].reason};
+            {first.outputs[0], second.outputs[0]},
+            first.reason + "; beside " + second.reason};
   }
 
   void join(std::size_t i, std::size_t j) {
-    groups_[i] = joined(i, j);
+    groups_[i] = joined(groups_[i], groups_[j]);
     writers_[groups_[j].outputs[0]] = i;
     groups_[j] = {};
+    candidates_[i] = candidates_[j] = {};
+  }
+
+  /// What is left of `j` is work on both results.
+  void join_part(std::size_t i, std::size_t j, const Group& fold) {
+    groups_[i] = joined(groups_[i], fold);
+    writers_[fold.outputs[0]] = i;
+    std::erase_if(groups_[j].nodes,
+                  [&](NodeId id) { return std::ranges::find(fold.nodes, id) != fold.nodes.end(); });
+    groups_[j].reason = "work on two folds";
     candidates_[i] = candidates_[j] = {};
   }
 

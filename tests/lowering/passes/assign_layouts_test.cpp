@@ -396,6 +396,20 @@ TEST(Layouts, ChannelsLastConcatIsNotWrittenInPlace) {
   for (std::int64_t i = 0; i < wanted.size(); ++i) EXPECT_EQ(wanted.as_double(i), got.as_double(i));
 }
 
+/// A picture that is joined to much that convolutions made: one part is turned, not all of the others and the result.
+TEST(Layouts, ChannelsLastConcatTurnsItsSmallerParts) {
+  for (const std::int64_t dense : {8, 32}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({1, 8, 4, 4}));
+    const ValueId y = graph.add_input("y", f32({1, dense, 4, 4}));
+    const ValueId both = graph.add(Op::concat, {conv(graph, x, 16, 1), y}, {{"axis", std::int64_t{1}}});
+    graph.outputs = {conv(graph, both, 8, 1)};
+    const Graph narrow = store_narrow(graph, DType::bf16);
+    EXPECT_EQ(block_after(assign_layouts(narrow, channels_last()), Op::concat), dense == 8 ? 24 : 0);
+    expect_faithful(narrow, lower(narrow, channels_last()));
+  }
+}
+
 /// Gates are f32 beside bf16: the cast between stays in blocks.
 TEST(Layouts, WideningKeepsBlocks) {
   Graph graph;

@@ -47,6 +47,20 @@ TEST(NormImages, GroupsOfChannelsGiveTheSame) {
   }
 }
 
+TEST(NormImages, SomeChannelsOfAnImageAreOne) {
+  Graph graph;
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);
+  const ValueId half = graph.add(
+      Op::slice, {x}, {{"starts", Dims{0, 8, 0, 0}}, {"sizes", Dims{2, 8, 5, 6}}, {"steps", Dims(4, 1)}});
+  graph.outputs = {graph.add(Op::layer_norm, {half}, {{"axis", std::int64_t{2}}, {"epsilon", 1e-5}})};
+  const Graph changed = norm_groups(graph, with_template());
+  EXPECT_TRUE(
+      std::ranges::any_of(changed.nodes(), [](const Node& node) { return node.attributes.has("groups"); }));
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  const Tensor wanted = interpret(graph, inputs).at(0), got = interpret(changed, inputs).at(0);
+  for (std::int64_t k = 0; k < wanted.size(); ++k) ASSERT_NEAR(wanted.as_double(k), got.as_double(k), 1e-5);
+}
+
 TEST(NormImages, LargeImagesOfWhichThereAreFewAreNotNormedByOneKernel) {
   Graph graph;
   const Dims dims = {1, 16, 160, 128};

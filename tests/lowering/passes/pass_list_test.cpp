@@ -101,7 +101,12 @@ Graph pixels() {
   const ValueId attended = graph.add(Op::attention, {part(0), part(6), part(12)});
   const ValueId back = reshape(graph, transpose(graph, attended, {0, 1, 3, 2}), {1, 12, 4, 4});
   const ValueId shares = graph.add(Op::softmax, {conv(graph, back, 16, 1)}, {{"axis", std::int64_t{1}}});
-  graph.outputs = {conv(graph, back, 10, 3), conv(graph, shares, 8, 1)};
+  const ValueId terms =
+      graph.add(Op::mul, {graph.add(Op::softmax, {conv(graph, back, 16, 1)}, {{"axis", std::int64_t{1}}}),
+                          weight(graph, {1, 16, 1, 1})});
+  const ValueId expected =
+      graph.add(Op::reduce_sum, {terms}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+  graph.outputs = {conv(graph, back, 10, 3), conv(graph, shares, 8, 1), expected};
   return graph;
 }
 

@@ -52,9 +52,20 @@ TEST(SpreadShortRows, FoldsOfFewInnermostElementsAreWorkOnSlices) {
   }
 }
 
+TEST(SpreadShortRows, FoldsOfFewElementsOfAnyDimAreWorkOnSlices) {
+  for (const std::int64_t axis : {0, 1}) {
+    const Graph graph = fold_of(Op::reduce_sum, {3, 3, 64, 40}, axis, DType::bf16, axis);
+    const Graph spread = spread_short_rows(graph);
+    EXPECT_EQ(std::ranges::count(spread.nodes(), Op::reduce_sum, &Node::op), 0);
+    EXPECT_EQ(spread.type(spread.outputs[0]), graph.type(graph.outputs[0]));
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(spread, inputs).at(0), interpret(graph, inputs).at(0));
+  }
+}
+
 TEST(SpreadShortRows, OtherFoldsStay) {
   for (const Graph& graph : {fold_of(Op::reduce_sum, {4096, 5}, 1, DType::f32, 0),
-                             fold_of(Op::reduce_sum, {2, 4096}, 0, DType::f32, 0),
+                             fold_of(Op::reduce_sum, {5, 4096}, 0, DType::f32, 0),
                              fold_of(Op::reduce_sum, {4096, 2}, 1, DType::i32, 0),
                              fold_of(Op::reduce_max, {16, 2}, 1, DType::f32, 0)})
     EXPECT_TRUE(same_structure(spread_short_rows(graph), graph));

@@ -66,6 +66,20 @@ TEST(WidenChannels, ConcatsGetZerosBehind) {
   expect_equal(graph, wide);
 }
 
+TEST(WidenChannels, ZerosBehindAPictureAreOfItsPart) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({1, 3, 5, 5}));
+  const ValueId both = graph.add(Op::concat, {conv(graph, x, 16, 3), x}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {conv(graph, both, 4, 3)};
+  const Graph wide = widen_channels(graph, true);
+  for (const Node& node : wide.nodes())
+    if (node.op == Op::concat) {
+      EXPECT_EQ(node.inputs.size(), 2U);
+      EXPECT_EQ(wide.type(node.inputs[1]).dims()[1], 4);
+    }
+  expect_equal(graph, wide);
+}
+
 TEST(WidenChannels, WorkOnOneChannelIsWideWhereTheChannelIs) {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({2, 1, 5, 8}));

@@ -94,6 +94,25 @@ TEST_F(KeptTemplates, ReductionsAreNotAskedAbout) {
   EXPECT_THAT(groups_of(graph, without_templates_for({Op::neg})), ElementsAre("neg reduce_sum"));
 }
 
+/// Of much; what is little is read sooner than another kernel starts.
+TEST_F(KeptTemplates, FoldsWhoseResultIsTurnedAreAskedAbout) {
+  LoweringOptions options = without_templates_for({Op::to_layout});
+  options.image_layout = ImageLayout::channels_last;
+  for (const std::int64_t lines : {8, 512}) {
+    Graph folded;
+    TensorType type = f32({4, 16, lines, 64});
+    type.layout.channel_block = 16;
+    const ValueId sum = folded.add(Op::reduce_sum, {folded.add_input("x", type)},
+                                   {{"axes", Dims{3}}, {"keepdims", std::int64_t{1}}});
+    folded.value(sum).type.layout.channel_block = 16;
+    folded.outputs = {folded.add(Op::to_layout, {sum}, {{"block", std::int64_t{0}}})};
+    if (lines == 8)
+      EXPECT_THAT(groups_of(folded, options), ElementsAre("reduce_sum to_layout"));
+    else
+      EXPECT_THAT(groups_of(folded, options), ElementsAre("reduce_sum", "to_layout"));
+  }
+}
+
 /// Nothing but a template gives a column more than one thread that reads it three times.
 TEST_F(KeptTemplates, SoftmaxAlongColumnsIsAskedAbout) {
   const auto groups = [&](std::int64_t axis) {

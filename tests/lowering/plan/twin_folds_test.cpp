@@ -87,5 +87,30 @@ TEST_F(TwinFolds, SmallFoldsAreOneLaunch) {
   EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(2));
 }
 
+/// As the variance of a norm, whose last steps need the mean: both sums are of one kernel, and the steps are another.
+TEST_F(TwinFolds, WorkBehindTheSecondMayReadTheFirst) {
+  for (const std::int64_t rows : {64, 65536}) {
+    Graph norm;
+    const ValueId given = norm.add_input("given", f32({rows, 128}));
+    const auto fold = [&](ValueId id) {
+      return norm.add(Op::reduce_sum, {id}, {{"axes", Dims{0}}, {"keepdims", std::int64_t{1}}});
+    };
+    const ValueId first = norm.add(Op::mul, {fold(given), scalar(norm, 0.5)});
+    const ValueId second = fold(norm.add(Op::mul, {given, given}));
+    norm.outputs = {norm.add(Op::sub, {second, norm.add(Op::mul, {first, first})}), first};
+    if (rows == 64) {
+      EXPECT_THAT(outputs_of_launches(norm, with_template_for(2)), ElementsAre(1, 1));
+      continue;
+    }
+    EXPECT_THAT(outputs_of_launches(norm, with_template_for(2)), ElementsAre(2, 1));
+    const std::vector<Tensor> inputs = {random_tensor(norm.type(norm.inputs[0]).dims(), 3, 0.1)};
+    const std::vector<Tensor> wanted = interpret(norm, inputs),
+                              got = interpret_plan(lower(norm, with_template_for(2)), inputs);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      for (std::int64_t e = 0; e < wanted[i].size(); ++e)
+        ASSERT_NEAR(got[i].as_double(e), wanted[i].as_double(e), 1e-2);
+  }
+}
+
 }  // namespace
 }  // namespace sylvite::twin_folds_test
