@@ -77,7 +77,7 @@ constexpr Pass<Options> table[] = {
      "volumes of few channels whose windows are one column wide are that many images", has<Op::conv>},
     {"join_pixels", fuses_innermost,
      [](const Graph& graph, const Options& options) { return join_pixels(graph, options.tf32); },
-     "images of one channel have eight pixels as the channels of one, where few results are made of each",
+     "images of one or few channels have eight pixels as the channels of one, where few results are made",
      has<Op::conv>},
     {"join_groups", fuses_innermost, join_groups,
      "convolutions of groups by computed filters are few of one group, with zeros between groups",

@@ -39,7 +39,7 @@ namespace sylvite {
 /// The same graph in which convolutions of volumes of few channels, by windows of one column, are of that many images.
 [[nodiscard]] Graph part_volumes(const Graph& graph, bool tf32 = false);
 
-/// The same graph in which convolutions of one channel to few, by constant filters, take a vector's worth of neighbouring pixels
+/// The same graph in which convolutions of one or few channels to few, by constant filters, take a vector's worth of neighbouring pixels
 /// as channels, and make as many at once.
 [[nodiscard]] Graph join_pixels(const Graph& graph, bool tf32 = false);
 
