@@ -262,8 +262,10 @@ void add_movement_rows(Rows& rows) {
   add(rows, Op::scatter_elements, "scatter_elements", "x, indices, updates", scattering,
       {axis(), scatter_reduction()}, infer_scatter_elements, evaluate_scatter_elements,
       "x with elements replaced or combined, in order; indices as for gather");
-  add(rows, Op::scatter_nd, "scatter_nd", "x, indices, updates", scattering, {scatter_reduction()},
-      infer_scatter_nd, evaluate_scatter_nd, "x with slices at index tuples replaced or combined");
+  add(rows, Op::scatter_nd, "scatter_nd", "x, indices, updates, least?, greatest?", scattering,
+      {scatter_reduction()}, infer_scatter_nd, evaluate_scatter_nd,
+      "x with slices at index tuples replaced or combined; bounds of as many indices each, where there are "
+      "any, save looks");
   const OpFacts writing = moving({OpTrait::scatter}, 0, {""});
   add(rows, Op::write_elements, "write_elements", "x, indices, updates", writing,
       {axis(), scatter_reduction()}, infer_scatter_elements, evaluate_scatter_elements,

@@ -108,6 +108,9 @@ namespace sylvite {
 /// The same graph in which few long arg_max and arg_min are folds of numbers.
 [[nodiscard]] Graph fold_places(const Graph& graph);
 
+/// The same graph in which large scatters that replace have flat places, and bounds of parts of these.
+[[nodiscard]] Graph bound_scatters(const Graph& graph);
+
 /// The same graph in which a sum over the first dim and others, of few elements that are left, is the sum of sums over the others.
 [[nodiscard]] Graph divide_sums(const Graph& graph);
 

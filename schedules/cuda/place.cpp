@@ -83,8 +83,29 @@ Reading<CudaPlaceProblem> read_cuda_place(const Kernel& kernel) {
   if ((problem.x < 0 && !problem.onto_zeros) || problem.indices < 0 || problem.updates_argument < 0)
     return {problem, "an operand is computed"};
   node.op == Op::scatter_elements ? read_elements(body, node, problem) : read_tuples(body, node, problem);
+  if (node.inputs.size() == 5) {
+    problem.least = body_input_number(body, node.inputs[3]);
+    problem.greatest = body_input_number(body, node.inputs[4]);
+    const std::int64_t parts = body.type(node.inputs[3]).element_count();
+    if (problem.least < 0 || problem.greatest < 0) return {problem, "bounds are computed"};
+    if (parts == 0 || problem.updates % parts != 0 || body.type(node.inputs[3]).dtype != DType::i32 ||
+        body.type(node.inputs[4]) != body.type(node.inputs[3]))
+      return {problem, "its bounds are of no parts"};
+    problem.part = problem.updates / parts;
+  }
   return {problem, ""};
 }
+
+namespace {
+
+/// Rounds in which the blocks of a cluster look at the bounds of all parts, each warp at one of each lane.
+double looks(const CudaPlaceProblem& problem, int cluster) {
+  constexpr int threads = 512, worth_a_step = 4;
+  const std::int64_t parts = problem.updates / problem.part;
+  return static_cast<double>(ceil_div(parts, std::int64_t{threads} * cluster)) / worth_a_step;
+}
+
+}  // namespace
 
 std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem, int most_blocks) {
   // As many blocks as fill a card, or as few as shared memory allows where there are many.
@@ -100,6 +121,10 @@ std::vector<CudaPlaceChoice> cuda_place_choices(const CudaPlaceProblem& problem,
       const CudaPlaceChoice choice{static_cast<int>(own), cluster};
       if (std::ranges::find(rated, choice, &Rated<CudaPlaceChoice>::second) != rated.end()) continue;
       const auto walks = static_cast<double>(problem.batches * ceil_div(problem.places, own * cluster));
+      if (problem.part != 0) {
+        rated.emplace_back(looks(problem, cluster) + std::log2(cluster), choice);
+        continue;
+      }
       const double indices = walks * static_cast<double>(problem.updates * problem.indices_of_update);
       rated.emplace_back(std::floor(indices / worth_a_step) + std::log2(cluster), choice);
     }
@@ -116,20 +141,21 @@ CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceCho
   result.source.text =
       fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_hopper);
   result.source.text += fmt::format(
-      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {}, CLUSTER = {};\n"
-      "constexpr bool ONTO_ZEROS = {};\ntypedef {} Index;\ntypedef {} Element;\n"
+      "constexpr int PLACES = {}, COLUMNS = {}, UPDATES = {}, INDICES = {}, OWN = {}, CLUSTER = {}, PART = "
+      "{};\nconstexpr bool ONTO_ZEROS = {};\ntypedef {} Index;\ntypedef {} Element;\n"
       "struct Arguments {{\n  Element* out;\n  const Element* x;\n  const Index* indices;\n"
-      "  const Element* updates;\n}};\n{}{}",
+      "  const Element* updates;\n  const int *least, *greatest;\n}};\n{}{}",
       problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.cluster,
-      problem.onto_zeros, problem.index == DType::i64 ? "long long" : "int", word_of(problem.element),
-      embedded::cuda_place, place_text(problem));
+      problem.part, problem.onto_zeros, problem.index == DType::i64 ? "long long" : "int",
+      word_of(problem.element), embedded::cuda_place, place_text(problem));
   const std::int64_t runs = ceil_div(problem.places, std::int64_t{choice.own} * choice.cluster);
   launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * choice.cluster);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.block[0] = threads;
   launch.shape.shared_bytes = static_cast<unsigned>(4 * choice.own);
   launch.shape.programmatic = true;
-  launch.pointers = {problem.out, problem.x, problem.indices, problem.updates_argument};
+  launch.pointers = {problem.out,   problem.x,       problem.indices, problem.updates_argument,
+                     problem.least, problem.greatest};
   return result;
 }
 

@@ -9,7 +9,8 @@
 //   OWN, CLUSTER         places of a block; blocks of a cluster
 //   INDICES              of an update
 //   ONTO_ZEROS           there is no x
-//   Index, Element       types; Arguments: pointers out, x, indices, updates
+//   PART                 updates whose least and greatest index are given, which are places then; 0: of none
+//   Index, Element       types; Arguments: pointers out, x, indices, updates, least, greatest
 // and behind it:
 //   place_of(indices, i) the place of update i in its batch
 
@@ -28,6 +29,31 @@ DEVICE void sync_all() {
   else __syncthreads();
 }
 
+/// Tells the owner of its place of update i.
+DEVICE void note(int* last, const Index* indices, int i, int first_of_all) {
+  const int at = place_of(indices, i) - first_of_all;
+  if (at < 0 || at >= TOGETHER) return;
+  if constexpr (CLUSTER > 1) raise_at(address_at(shared_address(&last[at % OWN]), at / OWN), i);
+  else atomicMax(&last[at], i);
+}
+
+/// Each lane looks at the bounds of a part, and a warp walks those that may have places of the cluster. Neighbouring parts are those
+/// of other warps.
+DEVICE void walk_parts(const Arguments& arguments, int* last, int rank, int first_of_all) {
+  constexpr int WARPS = CLUSTER * THREADS / 32, PARTS = PART > 0 ? UPDATES / PART : 0;
+  const int warp = rank * (THREADS / 32) + threadIdx.x / 32, lane = threadIdx.x % 32;
+  for (int base = 0; base < PARTS; base += 32 * WARPS) {
+    const int own = base + lane * WARPS + warp;
+    const bool meets = own < PARTS && arguments.greatest[own] >= first_of_all &&
+                       arguments.least[own] < first_of_all + TOGETHER;
+    for (unsigned found = __ballot_sync(~0u, meets); found != 0; found &= found - 1) {
+      const int start = (base + (__ffs(found) - 1) * WARPS + warp) * PART;
+#pragma unroll 4
+      for (int i = lane; i < PART; i += 32) note(last, arguments.indices, start + i, first_of_all);
+    }
+  }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arguments) {
   extern __shared__ int last[];
   const int rank = blockIdx.x % CLUSTER, run = blockIdx.x / CLUSTER % RUNS, batch = blockIdx.x / (CLUSTER * RUNS);
@@ -38,12 +64,12 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   wait_previous_kernels();
   sync_all();
   const Index* indices = arguments.indices + (long long)batch * UPDATES * INDICES;
+  if constexpr (PART > 0) {
+    walk_parts(arguments, last, rank, first_of_all);
+  } else {
 #pragma unroll 4
-  for (int i = rank * THREADS + threadIdx.x; i < UPDATES; i += CLUSTER * THREADS) {
-    const int at = place_of(indices, i) - first_of_all;
-    if (at < 0 || at >= TOGETHER) continue;
-    if constexpr (CLUSTER > 1) raise_at(address_at(shared_address(&last[at % OWN]), at / OWN), i);
-    else atomicMax(&last[at], i);
+    for (int i = rank * THREADS + threadIdx.x; i < UPDATES; i += CLUSTER * THREADS)
+      note(last, indices, i, first_of_all);
   }
   sync_all();
   const long long start = ((long long)batch * PLACES + first) * COLUMNS;

@@ -18,7 +18,8 @@ struct CudaPlaceProblem {
   Dims counts, steps;
   DType element = DType::f32, index = DType::i64;
   bool onto_zeros = false;  ///< x is none
-  int x = 0, indices = 0, updates_argument = 0, out = 0;
+  std::int64_t part = 0;    ///< updates whose least and greatest index are given; 0: of none
+  int x = 0, indices = 0, updates_argument = 0, least = -1, greatest = -1, out = 0;
 };
 [[nodiscard]] Reading<CudaPlaceProblem> read_cuda_place(const Kernel& kernel);
 

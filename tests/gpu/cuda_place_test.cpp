@@ -24,13 +24,32 @@ std::vector<Tensor> placed_inputs(const Kernel& kernel) {
   return inputs;
 }
 
+/// Bounds of the places that the indices say, where the kernel reads any: its last two inputs.
+void set_bounds(const Kernel& kernel, std::vector<Tensor>& inputs) {
+  const CudaPlaceProblem problem = read_cuda_place(kernel).problem;
+  if (problem.part == 0) return;
+  const Tensor& indices = inputs.at(static_cast<std::size_t>(problem.indices));
+  for (std::int64_t part = 0; part < problem.updates / problem.part; ++part) {
+    std::int64_t least = problem.places, greatest = -1;
+    for (std::int64_t i = part * problem.part; i < (part + 1) * problem.part; ++i) {
+      const std::int64_t index = indices.as_int64(i), from = index < 0 ? index + problem.places : index;
+      const std::int64_t place = std::clamp<std::int64_t>(from, 0, problem.places - 1);
+      least = std::min(least, place);
+      greatest = std::max(greatest, place);
+    }
+    inputs.at(static_cast<std::size_t>(problem.least)).set_int64(part, least);
+    inputs.at(static_cast<std::size_t>(problem.greatest)).set_int64(part, greatest);
+  }
+}
+
 class GpuCudaPlace : public GpuTest, public testing::WithParamInterface<const char*> {};
 
 TEST_P(GpuCudaPlace, IsTheInterpreters) {
   const Kernel kernel = norm_kernel(GetParam());
   const Reading<CudaPlaceProblem> reading = read_cuda_place(kernel);
   ASSERT_EQ(reading.refusal, "");
-  const std::vector<Tensor> inputs = placed_inputs(kernel);
+  std::vector<Tensor> inputs = placed_inputs(kernel);
+  set_bounds(kernel, inputs);
   const Tensor reference = interpret(kernel.body, inputs).at(0);
   for (const CudaPlaceChoice& choice : cuda_place_choices(reading.problem)) {
     const Tensor result = run_template(make_cuda_place(reading.problem, choice), kernel, inputs, 2);

@@ -13,6 +13,8 @@ inline constexpr const char* place_texts[] = {
     R"(graph g(%x: f32[50,33], %i: i64[8,4,1], %u: f32[8,4,33]) { %v: f32[50,33] = scatter_nd(%x, %i, %u) {reduction="none"} return %v })",
     R"(graph g(%x: bf16[7,9,20], %i: i64[40,2], %u: bf16[40,20]) { %v: bf16[7,9,20] = scatter_nd(%x, %i, %u) {reduction="none"} return %v })",
     R"(graph g(%x: f32[70000], %i: i64[60000,1], %u: f32[60000]) { %v: f32[70000] = scatter_nd(%x, %i, %u) {reduction="none"} return %v })",
+    R"(graph g(%x: f32[70000], %i: i32[60000,1], %u: f32[60000], %a: i32[240], %b: i32[240]) { %v: f32[70000] = scatter_nd(%x, %i, %u, %a, %b) {reduction="none"} return %v })",
+    R"(graph g(%i: i32[8192,1], %u: bf16[8192,4], %a: i32[64], %b: i32[64]) { %z = constant bf16[] {0.0} %x: bf16[9000,4] = broadcast_to(%z) {shape=[9000,4]} %v: bf16[9000,4] = scatter_nd(%x, %i, %u, %a, %b) {reduction="none"} return %v })",
 };
 
 }  // namespace sylvite
