@@ -184,6 +184,17 @@ TEST_F(GpuCudaGrouped, FewChannelsAgreeWithTheInterpreter) {
   }
 }
 
+TEST_F(GpuCudaGrouped, SignalsAgreeWithTheInterpreter) {
+  for (const std::int64_t dilation : {1, 9}) {
+    ConvSpec spec = groups(16, 1, 3, 1);
+    spec.lines = spec.taps_y = 1;
+    spec.columns = 900;
+    spec.dilation = dilation;
+    spec.pads = {0, dilation, 0, dilation};
+    check_grouped(spec, 3);
+  }
+}
+
 TEST_F(GpuCudaGrouped, FloatsAgreeWithTheInterpreter) {
   for (const auto& [channels, count, filters, stride] : {std::tuple<int, int, int, int>{8, 1, 16, 1},
                                                          {8, 1, 8, 2},

@@ -144,6 +144,23 @@ TEST(CudaGrouped, ChoicesFitTheCard) {
   }
 }
 
+/// Of one line.
+ConvSpec signal(std::int64_t channels, std::int64_t dilation) {
+  ConvSpec spec = groups(channels, 1);
+  spec.lines = spec.taps_y = 1;
+  spec.columns = 2048;
+  spec.dilation = dilation;
+  spec.pads = {0, dilation, 0, dilation};
+  return spec;
+}
+
+TEST(CudaGrouped, TilesOfSignalsAreLong) {
+  for (const std::int64_t dilation : {1, 9}) {
+    const CudaGroupedProblem problem = read_cuda_grouped(conv_kernel(signal(16, dilation))).problem;
+    EXPECT_GE(cuda_grouped_choices(problem, false, small_card()).front().tile_x, 64) << dilation;
+  }
+}
+
 ConvSpec volume(std::int64_t channels, std::int64_t count) {
   ConvSpec spec = groups(channels, count);
   spec.frames = 6;
@@ -171,7 +188,7 @@ TEST(CudaGrouped, Compiles) {
   const CudaTemplate padded =
       make_cuda_grouped(narrow, cuda_grouped_choices(narrow, false, small_card()).front());
   EXPECT_GT(cuda::compile_cuda(padded.source).size(), 1000U);
-  for (const ConvSpec& spec : {volume(24, 1), volume(64, 4), groups(8, 1)}) {
+  for (const ConvSpec& spec : {volume(24, 1), volume(64, 4), groups(8, 1), signal(16, 9)}) {
     const CudaGroupedProblem frames = read_cuda_grouped(conv_kernel(spec)).problem;
     const CudaTemplate made =
         make_cuda_grouped(frames, cuda_grouped_choices(frames, false, small_card()).front());
