@@ -316,7 +316,7 @@ class SetsOnGrid(nn.Module):
     def __init__(self, grid=256, width=64):
         super().__init__()
         self.register_buffer("grid", torch.linspace(-2, 2, grid))
-        self.spread, self.read = nn.Parameter(torch.tensor(-2.0)), nn.Parameter(torch.tensor(-2.0))
+        self.spread, self.read = nn.Parameter(torch.tensor([-2.0])), nn.Parameter(torch.tensor([-2.0]))
         self.first = nn.Conv1d(2, width, 5, padding=2)
         self.down = nn.ModuleList(nn.Conv1d(width * 2 ** n, width * 2 ** (n + 1), 5, 2, 2) for n in range(3))
         self.up = nn.ModuleList(nn.ConvTranspose1d(width * 2 ** (n + (n < 3)), width * 2 ** (n - 1), 4, 2, 1) for n in (3, 2, 1))
