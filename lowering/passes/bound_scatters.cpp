@@ -31,7 +31,7 @@ ValueId add_number(Graph& graph, std::int64_t value) {
 
 /// Which place of the flat value each update is written to: indices count from the end where negative, and stand for the nearest one
 /// where out of range.
-ValueId add_places(Graph& graph, ValueId indices, const Dims& extents) {
+ValueId add_flat_places(Graph& graph, ValueId indices, const Dims& extents) {
   const Dims dims = graph.type(indices).dims(), strides = dense_strides(extents);
   const std::int64_t updates = product(dims, 0, dims.size() - 1);
   const ValueId tuples = add_reshape(graph, indices, {updates, dims.back()});
@@ -80,8 +80,9 @@ bool bound(GraphRewriter& rewriter, const Node& node) {
   const std::int64_t part = part_of(updates);
   if (updates < least_updates || places < least_places || part == 0) return false;
   Graph& graph = rewriter.graph();
-  const ValueId written = add_places(graph, rewriter.mapped(node.inputs[1]),
-                                     Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size)));
+  const ValueId written =
+      add_flat_places(graph, rewriter.mapped(node.inputs[1]),
+                      Dims(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(size)));
   const ValueId parts = add_reshape(graph, written, {updates / part, part});
   const auto bounds = [&](Op op) {
     return graph.add(op, {parts}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}});

@@ -39,12 +39,12 @@ std::optional<Expectation> match_expectation(const Graph& graph, const IdMap<std
 }
 
 /// In f32, the axis behind all others; of one number, as it is.
-ValueId add_rows(Graph& graph, ValueId id, const Dims& perm) {
+ValueId add_wide_rows(Graph& graph, ValueId id, const Dims& perm) {
   const ValueId wide = add_cast(graph, id, DType::f32);
   return graph.type(id).element_count() == 1 ? wide : add_transpose(graph, wide, perm);
 }
 
-Dims moves_behind(std::int64_t axis, std::int64_t rank) {
+Dims order_with_last(std::int64_t axis, std::int64_t rank) {
   Dims perm;
   for (std::int64_t d = 0; d < rank; ++d)
     if (d != axis) perm.push_back(d);
@@ -66,14 +66,15 @@ Graph divide_expectations(const Graph& graph, bool tf32) {
     if (!are_rows || !is_float(type.dtype) || type.dtype == DType::f64) return false;
     if (weights.element_count() != 1 && weights.rank() != rank) return false;
     Graph& made = rewriter.graph();
-    const Dims perm = moves_behind(found->axis, rank);
+    const Dims perm = order_with_last(found->axis, rank);
     const auto fold = [&](Op op, ValueId id) {
       return made.add(op, {id}, {{"axes", Dims{last}}, {"keepdims", std::int64_t{1}}}, node.name);
     };
-    const ValueId rows = add_rows(made, rewriter.mapped(found->x), perm);
+    const ValueId rows = add_wide_rows(made, rewriter.mapped(found->x), perm);
     const ValueId apart = made.add(Op::sub, {rows, fold(Op::reduce_max, rows)});
     const ValueId terms = made.add(Op::exp, {apart});
-    const ValueId weighed = made.add(Op::mul, {terms, add_rows(made, rewriter.mapped(found->weights), perm)});
+    const ValueId weighed =
+        made.add(Op::mul, {terms, add_wide_rows(made, rewriter.mapped(found->weights), perm)});
     const ValueId mean = made.add(Op::div, {fold(Op::reduce_sum, weighed), fold(Op::reduce_sum, terms)});
     rewriter.set(node.outputs[0],
                  add_reshape(made, add_cast(made, mean, type.dtype), graph.type(node.outputs[0]).dims()));

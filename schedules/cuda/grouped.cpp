@@ -105,8 +105,8 @@ void add_parts(const CudaGroupedProblem& problem, CudaGroupedChoice c, const Car
 /// Tiles worth trying, as choices of nothing else. Signals are one line, of which a tile may have as much as of an image.
 std::vector<CudaGroupedChoice> tiles_for(const Windows& w) {
   constexpr std::int64_t least = 16, most = 256;  // pixels
-  const std::vector<int> of_line = w.out_lines == 1 ? std::vector{8, 14, 16, 28, 32, 64, 128, 256}
-                                                    : std::vector{4, 7, 8, 14, 16, 28};
+  const std::vector<int> of_line =
+      w.out_lines == 1 ? std::vector{8, 14, 16, 28, 32, 64, 128, 256} : std::vector{4, 7, 8, 14, 16, 28};
   std::vector<CudaGroupedChoice> tiles;
   for (const int tile_z : {1, 2, 4, 8}) {
     if (tile_z > 1 && tile_z >= 2 * w.out_frames) continue;
