@@ -126,7 +126,7 @@ std::optional<TurnedScatter> turned_scatter(const Graph& graph, const Pair& pair
   const Node* scatter = back == nullptr ? nullptr : producer_if(graph, back->inputs[0], Op::scatter_nd);
   const Node* forth = scatter == nullptr ? nullptr : producer_if(graph, scatter->inputs[0], Op::transpose);
   if (forth == nullptr || forth->inputs[0] != pair.past || pair.reads != 1) return std::nullopt;
-  if (scatter->attributes.string("reduction") != "none") return std::nullopt;
+  if (scatter->attributes.string("reduction") != "none" || scatter->inputs.size() != 3) return std::nullopt;
   const Dims& perm = forth->attributes.integers("perm");
   const Dims& inverse = back->attributes.integers("perm");
   for (std::size_t d = 0; d < perm.size(); ++d)

@@ -34,7 +34,9 @@ std::set<NodeId> scatters_of(const Graph& graph, const State& state,
     const NodeId producer = graph.value(at).producer;
     if (producer == no_node || graph.type(at).layout != Layout{}) return {};
     const Node& node = graph.node(producer);
-    if (!is_scatter(node.op) && node.op != Op::reshape) return {};
+    const bool is_plain =
+        is_scatter(node.op) && node.inputs.size() == 3;  // others have bounds of large parts
+    if (!is_plain && node.op != Op::reshape) return {};
     if (is_scatter(node.op)) scatters.insert(producer);
     at = node.inputs[0];
     if (!scatters.empty() && (readers[at].size() != 1 || outputs.contains(at))) return {};

@@ -63,7 +63,6 @@ DeviceRun::DeviceRun(const DeviceTools& tools, CapturedProgram& program, PyObjec
   arguments_.outputs.resize(values_.size());
   read_inputs(list);
   tools_.lets_go && !program_.built.setup->config.runtime_cuda_graph ? run_in_turns(list, kept) : run_whole();
-  program_.has_run = true;
 }
 
 void DeviceRun::read_inputs(PyObject* list) {
@@ -94,7 +93,8 @@ void DeviceRun::read_inputs(PyObject* list) {
   place_overwrites(items);
 }
 
-/// Results that lie in inputs, or may: these not at the first run, as a kernel that fails leaves inputs as they were.
+/// Results that lie in inputs, or may where these are where the program reads them. Kernels were loaded before: none fails that
+/// would have to leave inputs as they were.
 void DeviceRun::place_overwrites(const std::vector<PyObject*>& items) {
   const auto place = [&](const Overwrite& each) {
     PyObject* item = items.at(program_.ports.reads[each.input].input);
@@ -103,7 +103,7 @@ void DeviceRun::place_overwrites(const std::vector<PyObject*>& items) {
   for (const Overwrite& each : program_.written)
     if (arguments_.inputs[each.input] != 0) place(each);
   for (const Overwrite& each : program_.overwrites)
-    if (program_.has_run && arguments_.inputs[each.input] != 0 && !copies_[each.input]) place(each);
+    if (arguments_.inputs[each.input] != 0 && !copies_[each.input]) place(each);
 }
 
 void DeviceRun::run_whole() {

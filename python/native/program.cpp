@@ -1,7 +1,6 @@
 #include "python/native/program.h"
 
 #include <algorithm>
-#include <iterator>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,19 +14,13 @@
 #include "python/native/returned.h"
 #include "python/native/settings.h"
 #include "python/native/write_counts.h"
+#include "python/native/writes.h"
 #include "runtime/background.h"
 #include "runtime/build.h"
 #include "runtime/report.h"
 
 namespace sylvite::python {
 namespace {
-
-/// The output `result` of the text is written over the input.
-struct Write {
-  std::size_t input = 0;
-  std::size_t result = 0;
-  bool is_alone = false;  ///< no other input shares the memory
-};
 
 /// What runs and what is told when a graph cannot be compiled, and what makes views.
 struct Tools {
@@ -238,44 +231,6 @@ std::unique_ptr<CapturedProgram> make_program_for(Captured& captured, const Size
   return made;
 }
 
-bool lie_alike(const CapturedRead& one, const CapturedRead& other) {
-  return one.dtype == other.dtype && one.dims == other.dims && one.strides == other.strides;
-}
-
-/// Writes of what nothing else shows, over memory that no other input has.
-std::vector<Write> lone_writes(const Captured& captured) {
-  std::map<std::size_t, int> uses;  // of the text's outputs
-  for (const Write& write : captured.writes) ++uses[write.result];
-  for (const Result& result : captured.results)
-    if (result.kind == Result::Kind::value || result.kind == Result::Kind::part) ++uses[result.number];
-  std::vector<Write> found;
-  std::ranges::copy_if(captured.writes, std::back_inserter(found),
-                       [&](const Write& write) { return write.is_alone && uses[write.result] == 1; });
-  return found;
-}
-
-/// Results that lie, or may lie, where the inputs are over which they are written.
-void note_overwrites(const Captured& captured, CapturedProgram& program) {
-  const Bindings& bindings = program.built.program.bindings();
-  for (const Write& write : lone_writes(captured)) {
-    const TorchOutput& output = program.ports.outputs.at(write.result);
-    const auto read = std::ranges::find(program.ports.reads, write.input, &CapturedRead::input);
-    if (output.graph_output < 0 || read == program.ports.reads.end() ||
-        !lie_alike(*read, program.lies.at(write.result)))
-      continue;
-    const Overwrite places{static_cast<std::size_t>(output.graph_output),
-                           static_cast<std::size_t>(read - program.ports.reads.begin())};
-    const Location input{BufferKind::input, static_cast<std::int64_t>(places.input)};
-    if (bindings.outputs.at(places.output) == input) {
-      program.owns.at(places.output) = true;
-      program.written.push_back(places);
-    } else if (program.built.program.may_write_over(places)) {
-      program.overwrites.push_back(places);
-    }
-  }
-  std::ranges::sort(program.overwrites, {}, &Overwrite::output);
-}
-
 /// The program for these sizes, built where it is missing or parameters have changed; nullptr while it is being made, and
 /// where it would have to be built while `stays` says that nothing may be. Throws Error where it cannot be built.
 CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
@@ -292,7 +247,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   if (made == nullptr) return nullptr;
   if (captured.open && !made->is_borrowed)
     captured.open->known.note_new(made->built.program.plan(), *made->built.choices);
-  note_overwrites(captured, *made);
+  note_overwrites(lone_writes(captured.writes, captured.results), *made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
@@ -472,7 +427,7 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
                                   static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
       captured->shown.insert(captured->writes.back().input);
     }
-    for (const Write& write : lone_writes(*captured))
+    for (const Write& write : lone_writes(captured->writes, captured->results))
       captured->graph.overwrites.emplace_back(write.result, captured->graph.inputs.at(write.input).name);
     if (captured->setup->machine.gpu) {
       captured->device = read_device_tools(device);

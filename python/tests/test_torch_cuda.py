@@ -473,13 +473,12 @@ class Training(WithGpu):
         self.assert_same(gradients[1], gradients[0], 0)
 
     def test_running_statistics(self):
-        net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        net, x = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)), torch.randn(2, 3, 6, 6)
         compiled = self.compiled(net)
         for _ in range(3):
             net.train()(torch.randn(4, 3, 6, 6) + 1)
             net.eval()
             with torch.no_grad():
-                x = torch.randn(2, 3, 6, 6)
                 self.assert_same(compiled(x), net(x), 1e-2)
 
     def test_draws(self):

@@ -61,6 +61,16 @@ TEST(DivideFolds, OthersAreEqualParts) {
   expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{512, 512}, {512}});  // few dims
 }
 
+/// Of what is computed from it, too: a kernel that makes a scalar alone has no loop that threads take.
+TEST(DivideFolds, AScalarIsARow) {
+  Graph graph = fold_of(Op::reduce_sum, {30, 40}, {0, 1}, 0);
+  graph.outputs = {graph.add(Op::sqrt, {graph.outputs[0]})};
+  const Graph made = divide_folds(graph);
+  for (const Node& node : made.nodes())
+    if (node.op == Op::reduce_sum) EXPECT_EQ(made.type(node.outputs[0]).dims(), (Dims{1, 1}));
+  expect_same(graph, made, {Tensor(DType::f32, {30, 40})});
+}
+
 TEST(DivideFolds, ShortOrManyRowsAreOneFold) {
   expect_divided(fold_of(Op::reduce_sum, {1 << 15}, {0}, 1), {{1 << 15}});
   expect_divided(fold_of(Op::reduce_sum, {65537}, {0}, 1), {{65537}});  // has no equal parts
