@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Sums, extremes, places of these, norms and the like of few long rows and of all elements on a GPU; beside eager and Inductor.
+
+usage: torch_folds.py [--only TEXT,...]
+
+Printed for each shape and function are microseconds of kernels of a call, as torch's profiler adds them up, and how many there are.
+"""
+
+import argparse
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+FUNCTIONS = {
+    "sum": lambda x: x.sum(),
+    "mean of squares": lambda x: (x * x).mean(),
+    "extremes": lambda x: (x.max(), x.amin(), x.amax(-1)),
+    "places": lambda x: (x.argmax(), x.argmin(), x.argmax(-1), x.max(-1), x.min(-1).indices),
+    "norms": lambda x: (x.norm(), x / x.norm(dim=-1, keepdim=True), x.abs().amax()),
+    "variances": lambda x: (x.var(), x.std(-1), x.mean(-1, keepdim=True)),
+    "counts": lambda x: ((x > 0).sum(), (x > 3).any(), (x > -9).all(), (x > 1).sum(-1)),
+    "product": lambda x: (x * 1e-3 + 1).prod(),
+    "logarithms": lambda x: (x.logsumexp(-1), x.logsumexp((0, 1))),
+    "columns": lambda x: (x.sum(0), x.argmax(0)),
+    "clipped": lambda x: x * (1 / x.norm()).clamp(max=1),
+}
+SHAPES = ((1, 50257), (128, 1000), (32, 50257), (1, 1 << 24), (64, 1 << 18))
+
+
+def kernels_of(way):
+    for _ in range(3):
+        way()
+    torch.cuda.synchronize()
+    with profile(activities=[ProfilerActivity.CUDA]) as found:
+        for _ in range(5):
+            way()
+        torch.cuda.synchronize()
+    rows = [row for row in found.key_averages() if row.device_time_total]
+    return sum(row.device_time_total for row in rows) / 5, sum(row.count for row in rows) / 5
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", help="parts of names, with commas")
+    options = parser.parse_args()
+    for shape in SHAPES:
+        for name, function in FUNCTIONS.items():
+            if not any(part in name for part in options.only.split(",")):
+                continue
+            x, told = torch.randn(shape, device="cuda"), []
+            for backend in ("eager", "sylvite", "inductor"):
+                torch._dynamo.reset()
+                way = function if backend == "eager" else torch.compile(function, backend=backend)
+                with torch.no_grad():
+                    microseconds, count = kernels_of(lambda: way(x))
+                told.append(f"{backend} {microseconds:.1f} ({count:.0f})")
+            print(f"{shape[0]} x {shape[1]:<10} {name:16}" + "   ".join(told), flush=True)
+
+
+if __name__ == "__main__":
+    main()
