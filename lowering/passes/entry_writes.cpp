@@ -15,9 +15,11 @@ namespace sylvite {
 namespace {
 
 struct Pair {
-  ValueId past = no_value;
+  ValueId past = no_value;  ///< no output of the graph
   ValueId next = no_value;
-  std::size_t reads = 0;  ///< of past, by nodes; no output shows it
+  const IdMap<std::vector<NodeId>>* readers = nullptr;
+
+  [[nodiscard]] std::size_t reads(ValueId id) const { return (*readers)[id].size(); }
 };
 
 /// A value before it was given more dims of 1, or broadcast.
@@ -72,7 +74,7 @@ std::optional<OneEntry> one_entry(const Graph& graph, const Pair& pair) {
   OneEntry found;
   found.past = pair.past;
   const Node* where = producer_if(graph, pair.next, Op::where);
-  if (where == nullptr || where->inputs[2] != found.past || pair.reads != 1) return std::nullopt;
+  if (where == nullptr || where->inputs[2] != found.past || pair.reads(pair.past) != 1) return std::nullopt;
   ValueId condition = where->inputs[0];
   if (const Node* view = producer_if(graph, condition, Op::broadcast_to)) condition = view->inputs[0];
   const Dims dims = graph.type(found.past).dims();
@@ -125,7 +127,8 @@ std::optional<TurnedScatter> turned_scatter(const Graph& graph, const Pair& pair
   const Node* back = producer_if(graph, pair.next, Op::transpose);
   const Node* scatter = back == nullptr ? nullptr : producer_if(graph, back->inputs[0], Op::scatter_nd);
   const Node* forth = scatter == nullptr ? nullptr : producer_if(graph, scatter->inputs[0], Op::transpose);
-  if (forth == nullptr || forth->inputs[0] != pair.past || pair.reads != 1) return std::nullopt;
+  if (forth == nullptr || forth->inputs[0] != pair.past || pair.reads(pair.past) != 1) return std::nullopt;
+  if (pair.reads(forth->outputs[0]) != 1) return std::nullopt;
   if (scatter->attributes.string("reduction") != "none" || scatter->inputs.size() != 3) return std::nullopt;
   const Dims& perm = forth->attributes.integers("perm");
   const Dims& inverse = back->attributes.integers("perm");
@@ -164,10 +167,11 @@ struct NewPart {
   std::int64_t start = 0;
 };
 
-/// All of past along other axes, from `start` on along this one.
-bool is_part_of(const Graph& graph, ValueId id, ValueId past, std::size_t axis, std::int64_t start) {
+/// All of past along other axes, from `start` on along this one, which nothing else reads.
+bool is_part_of(const Graph& graph, ValueId id, const Pair& pair, std::size_t axis, std::int64_t start) {
+  const ValueId past = pair.past;
   const Node* slice = producer_if(graph, id, Op::slice);
-  if (slice == nullptr || slice->inputs[0] != past) return false;
+  if (slice == nullptr || slice->inputs[0] != past || pair.reads(id) != 1) return false;
   const Dims starts = slice->attributes.integers("starts"), steps = slice->attributes.integers("steps");
   const Dims whole = graph.type(past).dims(), dims = graph.type(id).dims();
   for (std::size_t d = 0; d < whole.size(); ++d) {
@@ -183,7 +187,7 @@ std::optional<NewPart> new_part(const Graph& graph, const Pair& pair) {
   NewPart found{pair.past, no_value, static_cast<std::size_t>(concat->attributes.integer("axis")), 0};
   std::int64_t at = 0;
   for (const ValueId id : concat->inputs) {
-    if (!is_part_of(graph, id, pair.past, found.axis, at)) {
+    if (!is_part_of(graph, id, pair, found.axis, at)) {
       if (found.part != no_value) return std::nullopt;
       found.part = id;
       found.start = at;
@@ -193,7 +197,7 @@ std::optional<NewPart> new_part(const Graph& graph, const Pair& pair) {
   constexpr std::int64_t least_share = 4;  // a kernel that writes all is faster at large parts
   const bool is_small = found.part != no_value && graph.type(found.part).element_count() * least_share <=
                                                       graph.type(pair.past).element_count();
-  return is_small && pair.reads + 1 == concat->inputs.size() ? std::optional(found) : std::nullopt;
+  return is_small && pair.reads(pair.past) + 1 == concat->inputs.size() ? std::optional(found) : std::nullopt;
 }
 
 ValueId write_part(GraphRewriter& rewriter, const NewPart& found) {
@@ -242,8 +246,7 @@ Graph write_entries(const Graph& graph, const std::vector<State>& pairs) {
   const IdMap<std::vector<NodeId>> readers = graph.uses();
   Rewrites rewrites;
   for (const State& state : pairs) {
-    const Pair pair{graph.inputs.at(state.input), graph.outputs.at(state.output),
-                    readers[graph.inputs[state.input]].size()};
+    const Pair pair{graph.inputs.at(state.input), graph.outputs.at(state.output), &readers};
     const bool is_shown = std::ranges::count(graph.outputs, pair.past) > 0;
     if (!is_shown && graph.type(pair.next).layout == Layout{}) add_rewrites(graph, pair, rewrites);
   }

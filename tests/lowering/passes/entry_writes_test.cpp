@@ -75,6 +75,17 @@ TEST(EntryWrites, OthersStay) {
   Cache shown;
   shown.finish(shown.turned_scatter(), {shown.past});
   EXPECT_EQ(shown.writes(), 0);
+  Cache turned;  // the turned past is read by another node, and a slice of it
+  const Sym next = turned.turned_scatter();
+  const Node& back = turned.graph.node(turned.graph.value(next.id()).producer);
+  const Node& scatter = turned.graph.node(turned.graph.value(back.inputs[0]).producer);
+  turned.finish(next, {Sym(turned.builder, scatter.inputs[0]) * 2.0});
+  EXPECT_EQ(turned.writes(), 0);
+  Cache sliced;
+  const Sym whole = sliced.slices_around(5, sliced.part);
+  const Node& joined = sliced.graph.node(sliced.graph.value(whole.id()).producer);
+  sliced.finish(whole, {Sym(sliced.builder, joined.inputs[0]) * 2.0});
+  EXPECT_EQ(sliced.writes(), 0);
   Cache from_itself;
   from_itself.finish(from_itself.slices_around(3, slice(from_itself.past, 2, 0, 2) * 2.0));
   EXPECT_EQ(from_itself.writes(), 0);
