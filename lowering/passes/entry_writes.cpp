@@ -14,10 +14,14 @@
 namespace sylvite {
 namespace {
 
+constexpr std::int64_t least_share = 4;            // of all elements that are written
+constexpr std::int64_t most_rows_on_device = 512;  // which a thread writes in turn
+
 struct Pair {
   ValueId past = no_value;  ///< no output of the graph
   ValueId next = no_value;
   const IdMap<std::vector<NodeId>>* readers = nullptr;
+  bool on_device = false;
 
   [[nodiscard]] std::size_t reads(ValueId id) const { return (*readers)[id].size(); }
 };
@@ -47,6 +51,11 @@ bool counts_up(const Graph& graph, ValueId id) {
   for (std::int64_t i = 0; i < values->size(); ++i)
     if (values->as_int64(i) != i) return false;
   return true;
+}
+
+bool is_small_part(const Graph& graph, ValueId part, ValueId whole, std::int64_t rows, bool on_device) {
+  return graph.type(part).element_count() * least_share <= graph.type(whole).element_count() &&
+         (!on_device || rows <= most_rows_on_device);
 }
 
 // where(iota == place, new, past)
@@ -120,7 +129,8 @@ ValueId write_one(GraphRewriter& rewriter, const OneEntry& one) {
 struct TurnedScatter {
   ValueId past = no_value;
   const Node* scatter = nullptr;
-  Dims back;  ///< the permutation that turns the scatter's value to the order of past
+  Dims forth;  ///< the permutation of past's axes: those along which indices are, then the others in order
+  std::size_t indexed = 0;  ///< how many those are
 };
 
 std::optional<TurnedScatter> turned_scatter(const Graph& graph, const Pair& pair) {
@@ -134,9 +144,20 @@ std::optional<TurnedScatter> turned_scatter(const Graph& graph, const Pair& pair
   const Dims& inverse = back->attributes.integers("perm");
   for (std::size_t d = 0; d < perm.size(); ++d)
     if (inverse[static_cast<std::size_t>(perm[d])] != static_cast<std::int64_t>(d)) return std::nullopt;
-  const Dims indices = graph.type(scatter->inputs[1]).dims();  // of one component
-  if (indices.size() != 2 || indices[1] != 1) return std::nullopt;
-  return TurnedScatter{pair.past, scatter, inverse};
+  const auto indexed = static_cast<std::size_t>(graph.type(scatter->inputs[1]).dims().back());
+  const bool is_ordered = std::is_sorted(perm.begin() + static_cast<std::ptrdiff_t>(indexed), perm.end());
+  if (!is_ordered || !is_small_write(graph, *scatter, pair.on_device)) return std::nullopt;
+  return TurnedScatter{pair.past, scatter, perm, indexed};
+}
+
+/// 0, 1, 2, ... along one of `rank` dims; no constant, as its extent may be open.
+Sym counted(GraphBuilder& builder, std::int64_t extent, std::size_t dim, std::size_t rank) {
+  Dims dims(rank, 1);
+  dims[dim] = extent;
+  const Attributes attributes = {{"dtype", std::string(dtype_name(DType::i64))},
+                                 {"shape", dims},
+                                 {"axis", static_cast<std::int64_t>(dim)}};
+  return {builder, builder.graph().add(Op::iota, {}, attributes)};
 }
 
 /// `indices`, along the axis, into past for each element of `updates`.
@@ -148,14 +169,50 @@ Sym write_along(const Sym& past, const Sym& indices, const Sym& updates, std::si
                             {{"axis", static_cast<std::int64_t>(axis)}});
 }
 
+/// Along one axis: which updates have where it stands in past.
+Sym write_axis(const Sym& past, const Sym& indices, const Sym& updates, std::size_t axis) {
+  Dims order(past.dims().size());  // of updates, whose first dim is along the axis
+  for (std::size_t d = 0; d < order.size(); ++d)
+    order[d] = static_cast<std::int64_t>(d < axis ? d + 1 : d > axis ? d : 0);
+  return write_along(past, indices, transpose(updates, order), axis);
+}
+
+/// Along several axes: tuples of indices that also count along the axes between these, of dims [of indices..., between...].
+Sym write_axes(const Sym& past, const Sym& indices, const Sym& updates, const TurnedScatter& turned) {
+  const Dims axes(turned.forth.begin(), turned.forth.begin() + static_cast<std::ptrdiff_t>(turned.indexed));
+  const std::size_t leading = indices.dims().size() - 1;
+  const std::int64_t end = *std::ranges::max_element(axes) + 1;
+  const std::size_t rank = leading + static_cast<std::size_t>(end) - axes.size() + 1;
+  Dims dims = updates.dims();
+  dims.resize(rank, 1);
+  dims.back() = 1;
+  std::size_t next = leading;  // of the dims that count
+  std::vector<Sym> tuple;
+  for (std::int64_t axis = 0; axis < end; ++axis) {
+    const auto found = std::ranges::find(axes, axis);
+    if (found == axes.end()) {
+      tuple.push_back(broadcast_to(counted(past.builder(), dims[next], next, rank), dims));
+      ++next;
+      continue;
+    }
+    const std::int64_t place = found - axes.begin();
+    Dims own(dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(leading));
+    own.resize(rank, 1);
+    const Sym component = slice(indices, static_cast<int>(leading), place, place + 1);
+    tuple.push_back(broadcast_to(reshape(component, own), dims));
+  }
+  const Sym tuples = concat(tuple, static_cast<int>(rank) - 1);
+  return past.builder().add(Op::write_nd, {past, tuples, updates});
+}
+
 ValueId write_turned(GraphRewriter& rewriter, const TurnedScatter& turned) {
   GraphBuilder builder(rewriter.graph());
   const auto sym = [&](ValueId id) { return Sym(builder, rewriter.mapped(id)); };
-  const auto axis = std::ranges::find(turned.back, 0) - turned.back.begin();
-  const Sym updates = transpose(sym(turned.scatter->inputs[2]), turned.back);
-  return write_along(sym(turned.past), sym(turned.scatter->inputs[1]), updates,
-                     static_cast<std::size_t>(axis))
-      .id();
+  const Sym past = sym(turned.past), indices = sym(turned.scatter->inputs[1]),
+            updates = sym(turned.scatter->inputs[2]);
+  if (turned.indexed == 1 && indices.rank() == 2)
+    return write_axis(past, indices, updates, static_cast<std::size_t>(turned.forth[0])).id();
+  return write_axes(past, indices, updates, turned).id();
 }
 
 // concat(past[..., :a], new, past[..., b:])
@@ -194,21 +251,17 @@ std::optional<NewPart> new_part(const Graph& graph, const Pair& pair) {
     }
     at += graph.type(id).dims()[found.axis];
   }
-  constexpr std::int64_t least_share = 4;  // a kernel that writes all is faster at large parts
-  const bool is_small = found.part != no_value && graph.type(found.part).element_count() * least_share <=
-                                                      graph.type(pair.past).element_count();
-  return is_small && pair.reads(pair.past) + 1 == concat->inputs.size() ? std::optional(found) : std::nullopt;
+  if (found.part == no_value || pair.reads(pair.past) + 1 != concat->inputs.size()) return std::nullopt;
+  const std::int64_t rows = graph.type(found.part).dims()[found.axis];
+  const bool is_small = is_small_part(graph, found.part, pair.past, rows, pair.on_device);
+  return is_small ? std::optional(found) : std::nullopt;
 }
 
 ValueId write_part(GraphRewriter& rewriter, const NewPart& found) {
   GraphBuilder builder(rewriter.graph());
   const auto sym = [&](ValueId id) { return Sym(builder, rewriter.mapped(id)); };
   const Sym updates = sym(found.part);
-  const Attributes counted = {{"dtype", std::string(dtype_name(DType::i64))},
-                              {"shape", Dims{updates.dims()[found.axis]}},
-                              {"axis", std::int64_t{0}}};
-  const Sym count(builder,
-                  rewriter.graph().add(Op::iota, {}, counted));  // no constant: its extent may be open
+  const Sym count = counted(builder, updates.dims()[found.axis], 0, 1);
   return write_along(sym(found.past), count + static_cast<double>(found.start), updates, found.axis).id();
 }
 
@@ -223,11 +276,8 @@ void add_rewrites(const Graph& graph, const Pair& pair, Rewrites& rewrites) {
   } else if (const auto turned = turned_scatter(graph, pair)) {
     rewrites[graph.value(turned->scatter->outputs[0]).producer] = [turned](GraphRewriter& rewriter,
                                                                            const Node& node) {
-      const ValueId written = write_turned(rewriter, *turned);
-      Dims forth(turned->back.size());
-      for (std::size_t d = 0; d < forth.size(); ++d)
-        forth[static_cast<std::size_t>(turned->back[d])] = static_cast<std::int64_t>(d);
-      rewriter.set(node.outputs[0], add_transpose(rewriter.graph(), written, forth));
+      rewriter.set(node.outputs[0],
+                   add_transpose(rewriter.graph(), write_turned(rewriter, *turned), turned->forth));
     };
     rewrites[last] = [](GraphRewriter& rewriter, const Node& node) {
       const ValueId turned_value = rewriter.mapped(node.inputs[0]);
@@ -242,11 +292,20 @@ void add_rewrites(const Graph& graph, const Pair& pair, Rewrites& rewrites) {
 
 }  // namespace
 
-Graph write_entries(const Graph& graph, const std::vector<State>& pairs) {
+bool is_small_write(const Graph& graph, const Node& scatter, bool on_device) {
+  const Dims indices = graph.type(scatter.inputs[1]).dims();
+  const bool has_tuples = scatter.op == Op::scatter_nd;
+  const std::int64_t rows = has_tuples
+                                ? product(indices, 0, indices.size() - 1)
+                                : indices[static_cast<std::size_t>(scatter.attributes.integer("axis"))];
+  return is_small_part(graph, scatter.inputs[2], scatter.inputs[0], rows, on_device);
+}
+
+Graph write_entries(const Graph& graph, const std::vector<State>& pairs, bool on_device) {
   const IdMap<std::vector<NodeId>> readers = graph.uses();
   Rewrites rewrites;
   for (const State& state : pairs) {
-    const Pair pair{graph.inputs.at(state.input), graph.outputs.at(state.output), &readers};
+    const Pair pair{graph.inputs.at(state.input), graph.outputs.at(state.output), &readers, on_device};
     const bool is_shown = std::ranges::count(graph.outputs, pair.past) > 0;
     if (!is_shown && graph.type(pair.next).layout == Layout{}) add_rewrites(graph, pair, rewrites);
   }

@@ -11,8 +11,12 @@ namespace sylvite {
 ///
 ///   where(iota == place, new, past)                  place: one number; new: one entry along the axis of the iota. Where place
 ///                                                    is outside, what is there already is written
-///   transpose(scatter_nd(transpose(past), i, new))   the transposes bring an axis to the front and back; i: indices along it
-///   concat(past[..., :a], new, past[..., b:])        at most a quarter is new
-[[nodiscard]] Graph write_entries(const Graph& graph, const std::vector<State>& pairs);
+///   transpose(scatter_nd(transpose(past), i, new))   the transposes bring axes to the front and back; i: indices along them
+///   concat(past[..., :a], new, past[..., b:])        a small write, as the scatter is
+[[nodiscard]] Graph write_entries(const Graph& graph, const std::vector<State>& pairs, bool on_device);
+
+/// Does the scatter replace so little that it is sooner done by a thread for each element of a slice, one slice after another, than
+/// by a kernel that writes everything?
+[[nodiscard]] bool is_small_write(const Graph& graph, const Node& scatter, bool on_device);
 
 }  // namespace sylvite

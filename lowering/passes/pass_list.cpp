@@ -198,7 +198,7 @@ constexpr Pass<Options> table[] = {
      "blocks of channels that become rows of tokens do so in one kernel", has<Op::to_layout>},
     {"repeat_pixels", fuses_blocks, repeat_pixels,
      "gathers that repeat each element along dims are one broadcast", has<Op::gather>},
-    {"write_states", [](const Options&) { return true; }, plain<write_states>,
+    {"write_states", [](const Options&) { return true; }, write_states,
      "states of which some elements are replaced are written where they lie"},
 };
 

@@ -181,7 +181,7 @@ inline constexpr std::size_t most_concat_inputs = 32;
 
 /// The same graph in which scatters into a state, whose last value nothing else reads, are write_elements and write_nd:
 /// its next value lies where it does.
-[[nodiscard]] Graph write_states(const Graph& graph);
+[[nodiscard]] Graph write_states(const Graph& graph, const LoweringOptions& options);
 
 /// Which values lie in memory with their channels in blocks, so that a vector register holds channels of one
 /// pixel. The same graph in which images around convolutions have Layout{options.channel_block},

@@ -50,29 +50,31 @@ std::vector<State> pairs_of(const Graph& graph) {
   return pairs;
 }
 
-/// Is it done twice where a run is given up behind it and another one follows? What has combined elements has.
-bool combines(const Node& node) {
-  return node.attributes.string("reduction") != "none";
+/// May an input be written by it? Not where elements are combined, which would be done twice if a run were given up behind it and
+/// another one followed; and kernels that write all are faster at many updates.
+bool may_write_input(const Graph& graph, const Node& node, bool on_device) {
+  return node.attributes.string("reduction") == "none" && is_small_write(graph, node, on_device);
 }
 
 /// All scatters between inputs and what replaces them.
-std::set<NodeId> written_scatters(const Graph& graph) {
+std::set<NodeId> written_scatters(const Graph& graph, bool on_device) {
   const IdMap<std::vector<NodeId>> readers = graph.uses();
   std::set<NodeId> all;
   for (const State& state : graph.states) all.merge(scatters_of(graph, state, readers));
   for (const State& pair : graph.overwrites) {
     std::set<NodeId> scatters = scatters_of(graph, pair, readers);
-    if (std::ranges::none_of(scatters, [&](NodeId id) { return combines(graph.node(id)); }))
-      all.merge(scatters);
+    const auto may_be_written = [&](NodeId id) { return may_write_input(graph, graph.node(id), on_device); };
+    if (std::ranges::all_of(scatters, may_be_written)) all.merge(scatters);
   }
   return all;
 }
 
 }  // namespace
 
-Graph write_states(const Graph& source) {
-  const Graph graph = write_entries(source, pairs_of(source));
-  const std::set<NodeId> all = written_scatters(graph);
+Graph write_states(const Graph& source, const LoweringOptions& options) {
+  const bool on_device = options.refuse_template != nullptr;
+  const Graph graph = write_entries(source, pairs_of(source), on_device);
+  const std::set<NodeId> all = written_scatters(graph, on_device);
   if (all.empty()) return graph;
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
     const auto number = static_cast<NodeId>(&node - graph.nodes().data());

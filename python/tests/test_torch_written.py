@@ -40,6 +40,17 @@ def at_rows(cache, new, at):
     return cache.sum(0)
 
 
+def at_rows_and_places(cache, new, at):
+    cache[torch.arange(2, device=cache.device), :, at.repeat(2)[:2]] = new[:, :, 0]
+    return cache.sum(1)
+
+
+def at_places_of_heads(cache, new, at):
+    cache[:, torch.tensor([[2], [0]], device=cache.device), at[:1]] = new[:, :2, :1]
+    cache.select(1, 1)[:, 4] = 3
+    return cache.sum(0)
+
+
 def old_and_new(cache, new, at):
     old, rows = cache.clone(), cache[:, :, :3] + 1
     cache.index_copy_(2, at, new)
@@ -73,7 +84,7 @@ def shown(cache, new, at):
     return cache, cache[:, 1], cache.transpose(0, 1)
 
 
-WAYS = (along_the_middle, by_index, by_scatter, by_a_slice, by_one_number, at_rows, old_and_new, from_itself, twice, added, then_doubled, shown)
+WAYS = (along_the_middle, by_index, by_scatter, by_a_slice, by_one_number, at_rows, at_rows_and_places, at_places_of_heads, old_and_new, from_itself, twice, added, then_doubled, shown)
 
 
 class WrittenInputs(WithTorch):
