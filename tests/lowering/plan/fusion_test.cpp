@@ -158,7 +158,8 @@ TEST_F(FusionTest, ViewReadThroughAnAliasIsWritten) {
 TEST_F(FusionTest, GraphOutputsAreWritten) {
   const ValueId negative = unary(Op::neg, x);
   graph.outputs = {negative, unary(Op::relu, negative)};
-  EXPECT_THAT(groups_of(graph), ElementsAre("neg", "relu"));
+  EXPECT_THAT(groups_of(graph), ElementsAre("neg relu"));
+  EXPECT_THAT(outputs_of_launches(graph, {}), ElementsAre(2));
 }
 
 TEST_F(FusionTest, DeadNodesAreInNoGroup) {

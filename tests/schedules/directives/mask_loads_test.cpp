@@ -24,11 +24,10 @@ const char* const masked[] = {
     "mode=\"constant\"} return "
     "%v }",
     "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"edge\"} "
-    "return %v }"};
-const char* const others[] = {
-    // What is outside counts.
+    "return %v }",
     "graph g(%x: f32[3,20]) { %v: f32[3,41] = pad(%x) {low=[0,9], high=[0,12], interior=[], "
-    "mode=\"reflect\"} return %v }",
+    "mode=\"reflect\"} return %v }"};  // of what lies inside
+const char* const others[] = {
     // AVX2 masks no bytes.
     "graph g(%x: u8[3,70]) { %v: u8[3,91] = pad(%x) {low=[0,9], high=[0,12], interior=[], mode=\"constant\"} "
     "return %v "
