@@ -132,6 +132,15 @@ TEST(SymbolicPlan, IsWhatLoweringGives) {
     expect_lowered(*symbolic, at, [](const Dims& each) { return attention(each); });
 }
 
+/// What few points told of an input's extent may be another number at other sizes.
+TEST(SymbolicPlan, TakesInputsOfTheExtentsThatItTells) {
+  const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(names, samples());
+  ASSERT_TRUE(symbolic);
+  EXPECT_TRUE(symbolic->takes({{7, 200, 8}}, {7, 200}));
+  EXPECT_FALSE(symbolic->takes({{7, 201, 8}}, {7, 200}));
+  EXPECT_FALSE(symbolic->takes({}, {7, 200}));
+}
+
 TEST(SymbolicPlan, KnowsWhatStridesRound) {
   const std::optional<SymbolicPlan> symbolic = SymbolicPlan::of(
       {{"lines", 1}, {"columns", 1}},
