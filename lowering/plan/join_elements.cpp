@@ -83,7 +83,7 @@ class ElementJoiner {
     std::vector<Group> result;
     for (const GroupId id : order_) {
       if (groups_[id].nodes.empty()) continue;
-      if (groups_[id].outputs.size() > 1) {
+      if (elements_[id].fits && groups_[id].outputs.size() > 1) {
         InputsOfValues reads = inputs_of(groups_[id].nodes);
         order_results(groups_[id].outputs, reads);
       }
