@@ -1,21 +1,21 @@
 // Before: y = reduce_max(x)                                 of x [texts, words, width], all of it
 // After:  y = reduce_max(reduce_max(x, [words, width]), [texts])
-// A block of threads folds a row. A few rows that are long leave most of a GPU idle: parts of them are folded first. These are
-// along dims that are there, so that nothing moves and sizes may differ, or else equal parts of the row.
+// Parts are along dims that are there, so that nothing moves and sizes may differ, or else equal parts of the row; see row_parts.h.
 
 #include <algorithm>
 #include <array>
 #include <optional>
 
+#include "frontend/graph/graph_builder.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/pass_list.h"
+#include "lowering/passes/row_parts.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_row = 1 << 16, least_parts = 16, most_rows = 1 << 12;
 constexpr std::int64_t least_block = 128;  // elements that threads of a block fold sooner than one
 
 /// What folds all but the leading dims; those of one element are as if folded behind the last of these.
@@ -42,23 +42,12 @@ std::optional<Rows> folded_rows(const Graph& graph, const Node& node) {
   return type.layout == Layout{} ? std::optional(found) : std::nullopt;
 }
 
-bool are_long(const Rows& rows) {
-  return rows.length >= least_row && rows.rows >= 1 && rows.rows * least_parts <= most_rows / 2;
-}
-
 /// How many of the folded dims, from the left, are parts where these are enough, but not too many.
 std::size_t dims_of_parts(const Dims& dims, const Rows& rows, std::int64_t enough) {
   std::int64_t parts = 1;
   std::size_t end = rows.kept;
-  while (end + 1 < dims.size() && rows.rows * parts * dims[end] <= most_rows) parts *= dims[end++];
+  while (end + 1 < dims.size() && rows.rows * parts * dims[end] <= most_row_parts) parts *= dims[end++];
   return parts >= enough ? end - rows.kept : 0;
-}
-
-/// Equal parts of a row; 1 where it has none.
-std::int64_t equal_parts(const Rows& rows) {
-  for (std::int64_t parts = 512; parts >= least_parts; parts /= 2)
-    if (rows.length % parts == 0 && rows.rows * parts <= most_rows) return parts;
-  return 1;
 }
 
 Dims range(std::size_t first, std::size_t end) {
@@ -67,9 +56,10 @@ Dims range(std::size_t first, std::size_t end) {
   return axes;
 }
 
-/// The fold, its dims kept where no other is: a kernel of a row has a loop for it.
+/// The fold, its dims kept where no other is: what folds whole numbers has a loop for a row.
 ValueId add_fold(Graph& graph, const Node& node, ValueId id, const Dims& axes) {
-  const std::int64_t keeps = axes.size() == graph.type(id).dims().size() ? 1 : 0;
+  const TensorType& type = graph.type(id);
+  const std::int64_t keeps = axes.size() == type.dims().size() && !is_float(type.dtype) ? 1 : 0;
   return graph.add(node.op, {id}, {{"axes", axes}, {"keepdims", keeps}}, node.name);
 }
 
@@ -81,33 +71,57 @@ bool replace_fold(GraphRewriter& rewriter, const Node& node, ValueId folded) {
   return true;
 }
 
+/// The truth values that are counted, or of which one is searched, where numbers in f32 count them; no_value otherwise.
+ValueId counted_truth(const Graph& graph, const Node& node, ValueId id, const Rows& rows) {
+  constexpr std::int64_t most_exact = 1 << 24;
+  const Node* cast = producer_if(graph, id, Op::cast);
+  if (cast == nullptr || graph.type(cast->inputs[0]).dtype != DType::boolean) return no_value;
+  const bool is_exact = node.op != Op::reduce_sum || rows.length <= most_exact;
+  return is_exact ? cast->inputs[0] : no_value;
+}
+
+/// The fold of each of the equal parts of rows, and that of what is behind them.
+ValueId fold_parts(Graph& graph, const Node& node, ValueId id, const Rows& rows, const RowParts& parts) {
+  GraphBuilder builder(graph);
+  Dims whole = graph.type(id).dims();
+  whole.resize(rows.kept);
+  Dims divided = whole;
+  whole.push_back(rows.length);
+  divided.insert(divided.end(), {parts.count, parts.length});
+  const Sym x = reshape(Sym(builder, id), whole);
+  const auto axis = static_cast<int>(rows.kept);
+  const std::int64_t end = parts.count * parts.length;
+  const Sym equal = reshape(parts.rest == 0 ? x : slice(x, axis, 0, end), divided);
+  const Sym folded = reduce(node.op, equal, {axis + 1}, false);
+  if (parts.rest == 0) return folded.id();
+  return concat({folded, reduce(node.op, slice(x, axis, end, rows.length), {axis}, true)}, axis).id();
+}
+
 bool divide_fold(GraphRewriter& rewriter, const Node& node, const Rows& rows) {
   Graph& graph = rewriter.graph();
   const TensorType type = rewriter.source().type(node.inputs[0]);
   ValueId x = rewriter.mapped(node.inputs[0]);
-  const std::int64_t count = equal_parts(rows), fills_a_gpu = 256;
-  std::size_t parts = dims_of_parts(type.dims(), rows, std::min(fills_a_gpu, std::max(count, least_parts)));
-  if (parts == 0) {
-    if (count == 1) return false;
-    Dims shape = type.dims();
-    shape.resize(rows.kept);
-    shape.insert(shape.end(), {count, rows.length / count});
-    x = add_reshape(graph, x, shape);
-    parts = 1;
-  }
   const bool is_narrow = is_float(type.dtype) && dtype_size(type.dtype) < dtype_size(DType::f32);
-  if (is_narrow) x = add_cast(graph, x, DType::f32);  // what is folded of parts is not rounded
-  const std::size_t rank = graph.type(x).dims().size(), first = rows.kept + parts;
-  const ValueId folded = add_fold(graph, node, x, range(first, rank));
-  return replace_fold(rewriter, node, add_fold(graph, node, folded, range(rows.kept, first)));
+  if (const ValueId truth = counted_truth(graph, node, x, rows); truth != no_value)
+    x = add_cast(graph, truth, DType::f32);
+  else if (is_narrow)
+    x = add_cast(graph, x, DType::f32);  // what is folded of parts is not rounded
+  const RowParts parts = parts_of_rows(rows.rows, rows.length);
+  const std::int64_t fills_a_gpu = 256,
+                     enough = parts.rest == 0 ? std::min(fills_a_gpu, parts.count) : least_row_parts;
+  const std::size_t dims = dims_of_parts(type.dims(), rows, enough), first = rows.kept + dims;
+  const ValueId folded = dims > 0 ? add_fold(graph, node, x, range(first, graph.type(x).dims().size()))
+                                  : fold_parts(graph, node, x, rows, parts);
+  return replace_fold(rewriter, node,
+                      add_fold(graph, node, folded, range(rows.kept, graph.type(folded).dims().size())));
 }
 
 bool fold_by_many(GraphRewriter& rewriter, const Node& node) {
   const std::optional<Rows> rows = folded_rows(rewriter.source(), node);
   if (!rows) return false;
-  if (are_long(*rows) && divide_fold(rewriter, node, *rows)) return true;
-  const bool is_scalar = rewriter.source().type(node.outputs[0]).rank() == 0;
-  if (!is_scalar || rows->length < least_block) return false;
+  if (are_few_and_long(rows->rows, rows->length)) return divide_fold(rewriter, node, *rows);
+  const TensorType& result = rewriter.source().type(node.outputs[0]);
+  if (result.rank() != 0 || is_float(result.dtype) || rows->length < least_block) return false;
   const ValueId x = rewriter.mapped(node.inputs[0]);
   return replace_fold(rewriter, node,
                       add_fold(rewriter.graph(), node, x, range(0, rewriter.graph().type(x).dims().size())));

@@ -105,8 +105,8 @@ namespace sylvite {
 /// ahead of flatten, which joins dims.
 [[nodiscard]] Graph divide_folds(const Graph& graph);
 
-/// The same graph in which few long arg_max and arg_min are folds of numbers.
-[[nodiscard]] Graph fold_places(const Graph& graph);
+/// The same graph in which arg_max and arg_min of rows are along their innermost dim, and those of few long rows are found by parts.
+[[nodiscard]] Graph divide_places(const Graph& graph);
 
 /// The same graph in which large scatters that replace have flat places, and bounds of parts of these.
 [[nodiscard]] Graph bound_scatters(const Graph& graph);

@@ -25,6 +25,17 @@ bool has_norm_of_template(const Graph& graph, const Node& node) {
          shape.back().known() < enough;
 }
 
+/// Places of extremes in rows, and folds of all there is: without a template one thread does it.
+bool has_fold_of_template(const Graph& graph, const Node& node) {
+  if (!has_trait(node.op, OpTrait::reduction)) return false;
+  constexpr std::int64_t least = 32;
+  const Shape& shape = graph.type(node.inputs[0]).shape;
+  if (shape.empty() || (shape.back().is_known() && shape.back().known() < least)) return false;
+  return node.attributes.has("axes")
+             ? graph.type(node.outputs[0]).shape.product() == Extent(1)
+             : node.attributes.integer("axis") + 1 == static_cast<std::int64_t>(shape.size());
+}
+
 }  // namespace
 
 bool TemplateKeeper::asks_about(NodeId anchor) const {
@@ -32,7 +43,8 @@ bool TemplateKeeper::asks_about(NodeId anchor) const {
   const Node& node = graph_.node(anchor);
   return has_trait(node.op, OpTrait::matmul) || has_trait(node.op, OpTrait::convolution) ||
          has_trait(node.op, OpTrait::attention) || has_trait(node.op, OpTrait::scatter) ||
-         node.op == Op::max_pool_gradient || has_norm_of_template(graph_, node);
+         node.op == Op::max_pool_gradient || has_norm_of_template(graph_, node) ||
+         has_fold_of_template(graph_, node);
 }
 
 bool TemplateKeeper::asks_about_turned(const NodeSet& nodes, NodeId anchor) const {

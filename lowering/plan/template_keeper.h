@@ -20,8 +20,8 @@ class TemplateKeeper {
   /// `graph` and `options` must outlive it.
   TemplateKeeper(const Graph& graph, const LoweringOptions& options) : graph_(graph), options_(options) {}
 
-  /// Are groups with this anchor asked about? Then the anchor is a product or a norm of short rows or of groups, and the device has
-  /// templates.
+  /// Are groups with this anchor asked about? Then the anchor is a product, a norm of short rows or of groups, a search of rows or
+  /// a fold of all, and the device has templates.
   [[nodiscard]] bool asks_about(NodeId anchor) const;
   /// And about these nodes, a fold of much with views behind it? Its result lies otherwise than what it reads, and without a
   /// template one thread folds all that an element of the result is made of.

@@ -77,14 +77,16 @@ class TwinJoiner {
     });
   }
 
-  /// Do both fold by one operation, over the same dims of values that lie alike?
+  [[nodiscard]] Dims folded_axes(std::size_t i) const {
+    const Attributes& attributes = graph_.node(candidates_[i].fold).attributes;
+    return attributes.has("axes") ? attributes.integers("axes") : Dims{attributes.integer("axis")};
+  }
+
+  /// Do both fold over the same dims of values that lie alike?
   [[nodiscard]] bool fold_alike(std::size_t i, std::size_t j) const {
-    if (candidates_[i].fold == no_node || candidates_[j].fold == no_node) return false;
-    const Node &a = graph_.node(candidates_[i].fold), &b = graph_.node(candidates_[j].fold);
-    const bool fold_axes =
-        a.op == b.op && a.attributes.has("axes");  // of extremes' places one axis is searched
-    return fold_axes && a.attributes.integers("axes") == b.attributes.integers("axes") &&
-           folded_type(i).dims() == folded_type(j).dims() && folded_type(i).layout == folded_type(j).layout;
+    return candidates_[i].fold != no_node && candidates_[j].fold != no_node &&
+           folded_axes(i) == folded_axes(j) && folded_type(i).dims() == folded_type(j).dims() &&
+           folded_type(i).layout == folded_type(j).layout;
   }
 
   /// Both stand where the first does, as all that the second reads is there.
@@ -124,16 +126,18 @@ class TwinJoiner {
   [[nodiscard]] static Group joined(const Group& first, const Group& second) {
     std::set<NodeId> nodes(first.nodes.begin(), first.nodes.end());
     nodes.insert(second.nodes.begin(), second.nodes.end());
-    return {{nodes.begin(), nodes.end()},
-            {first.outputs[0], second.outputs[0]},
-            first.reason + "; beside " + second.reason};
+    std::vector<ValueId> outputs = first.outputs;
+    outputs.insert(outputs.end(), second.outputs.begin(), second.outputs.end());
+    return {{nodes.begin(), nodes.end()}, std::move(outputs), first.reason + "; beside " + second.reason};
   }
 
+  /// Which may take further ones.
   void join(std::size_t i, std::size_t j) {
     groups_[i] = joined(groups_[i], groups_[j]);
     writers_[groups_[j].outputs[0]] = i;
     groups_[j] = {};
-    candidates_[i] = candidates_[j] = {};
+    candidates_[i].inputs.insert(candidates_[j].inputs.begin(), candidates_[j].inputs.end());
+    candidates_[j] = {};
   }
 
   /// What is left of `j` is work on both results.
@@ -142,8 +146,9 @@ class TwinJoiner {
     writers_[fold.outputs[0]] = i;
     std::erase_if(groups_[j].nodes,
                   [&](NodeId id) { return std::ranges::find(fold.nodes, id) != fold.nodes.end(); });
-    groups_[j].reason = "work on two folds";
-    candidates_[i] = candidates_[j] = {};
+    groups_[j].reason = "work on several folds";
+    candidates_[i].inputs = values_read(graph_, groups_[i]);
+    candidates_[j] = {};
   }
 
   const Graph& graph_;

@@ -134,10 +134,11 @@ std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& 
   const Node& anchor = body.node(kernel.anchor);
   if (id == no_node) return "an output is made of no reduction, or of several";
   const Node& node = body.node(id);
+  if (node.op != anchor.op) return "its folds differ";
   const Dims& axes = node.attributes.integers("axes");
   const TensorType& type = body.type(node.inputs[0]);
-  if (node.op != anchor.op || axes != anchor.attributes.integers("axes") ||
-      type.dims() != body.type(anchor.inputs[0]).dims() || type.layout != body.type(anchor.inputs[0]).layout)
+  if (axes != anchor.attributes.integers("axes") || type.dims() != body.type(anchor.inputs[0]).dims() ||
+      type.layout != body.type(anchor.inputs[0]).layout)
     return "its folds differ";
   CudaColumnFold fold;
   fold.out = body.type(result).dtype;

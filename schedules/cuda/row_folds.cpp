@@ -1,106 +1,49 @@
 #include "schedules/cuda/row_folds.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "base/error.h"
 #include "base/rounding.h"
-#include "frontend/graph/copy.h"
-#include "frontend/ops/op_table.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {
 namespace {
 
-constexpr std::size_t most_folds = 4;
-constexpr std::size_t most_outputs = 4;
-constexpr std::int64_t most_folded_rows = (1LL << 31) - 1;
 constexpr std::int64_t long_row = 1 << 18;  // which a block walks in a time that many rows are worth
 constexpr std::int64_t many_rows = 64;
+constexpr std::int64_t rows_to_fill = 264;  // blocks that leave a card idle
 
-/// The body with an input for each sum, which stands for its result.
-struct Parts {
-  Graph graph;
-  std::vector<ValueId> folded;  ///< per sum: what it takes
-  std::vector<bool> is_max;     ///< likewise
-  std::vector<ValueId> outputs;
+/// C for a fold's running result of type `type`: what it begins with, and with x at `column`, and with another such result.
+struct FoldText {
+  const char* type;
+  const char* identity;
+  const char* take;
+  const char* join;
 };
-Parts divide(const Graph& body) {
-  GraphCopier copier(body);
-  copier.add_inputs();
-  Parts parts;
-  for (const Node& node : body.nodes()) {
-    if (!has_trait(node.op, OpTrait::reduction)) {
-      copier.copy(node);
-      continue;
-    }
-    parts.folded.push_back(copier.mapped(node.inputs[0]));
-    parts.is_max.push_back(node.op == Op::reduce_max);
-    copier.set(node.outputs[0], copier.graph().add_input("", body.type(node.outputs[0])));
+FoldText text_of(const CudaRowFoldsProblem::Fold& fold) {
+  static constexpr FoldText of_place[2] = {{"u64", "0ull", "max(a, place_key(x, ~(u32)column))", "max(a, b)"},
+                                           {"u64", "0ull", "max(a, place_key(x, (u32)column))", "max(a, b)"}};
+  static constexpr FoldText of_least_place[2] = {
+      {"u64", "0ull", "max(a, place_key(-x, ~(u32)column))", "max(a, b)"},
+      {"u64", "0ull", "max(a, place_key(-x, (u32)column))", "max(a, b)"}};
+  switch (fold.kind) {
+    case RowFoldKind::sum:
+      return {"float", "0.f", "a + x", "a + b"};
+    case RowFoldKind::most:
+      return {"float", "__int_as_float(0xff800000)", "nan_max(a, x)", "nan_max(a, b)"};
+    case RowFoldKind::least:
+      return {"float", "__int_as_float(0x7f800000)", "nan_min(a, x)", "nan_min(a, b)"};
+    case RowFoldKind::product:
+      return {"float", "1.f", "a * x", "a * b"};
+    case RowFoldKind::count:
+      return {"int", "0", "a + (int)x", "a + b"};
+    case RowFoldKind::place_of_most:
+      return of_place[fold.takes_last ? 1 : 0];
+    case RowFoldKind::place_of_least:
+      return of_least_place[fold.takes_last ? 1 : 0];
   }
-  for (const ValueId output : body.outputs) parts.outputs.push_back(copier.mapped(output));
-  parts.graph = std::move(copier.graph());
-  return parts;
-}
-
-/// The value that the first reduction folds; no_value where there is none.
-ValueId folded_value(const Graph& body) {
-  for (const Node& node : body.nodes())
-    if (has_trait(node.op, OpTrait::reduction)) return node.inputs[0];
-  return no_value;
-}
-
-/// "", or why a reduction is no fold of rows as those of `row`.
-std::string refuse_fold(const Graph& body, const Node& node, const TensorType& row) {
-  if (node.op != Op::reduce_sum && node.op != Op::reduce_max) return "it folds by another operation";
-  const TensorType& type = body.type(node.inputs[0]);
-  const bool folds_rows = node.attributes.integers("axes") == Dims{type.rank() - 1};
-  if (!folds_rows || node.attributes.integer("keepdims") == 0) return "not the innermost dim alone is folded";
-  if (type.dims() != row.dims() || type.layout != row.layout) return "its folds are of other rows";
-  return is_float_storage(body.type(node.outputs[0]).dtype) ? "" : "a sum is no float";
-}
-
-/// Reads work up to a value: what it reads of memory joins the operands, and sums are called by their number.
-std::string read_part(const Parts& parts, std::size_t inputs, ValueId to, const CudaGroups& groups,
-                      const std::string& name, bool fast, PointwiseText& text,
-                      std::vector<CudaOperand>& all) {
-  std::vector<CudaOperand> own;
-  std::string refusal = read_work(parts.graph, no_value, to, groups, name, fast, text, own);
-  if (!refusal.empty()) return refusal;
-  std::vector<std::size_t> read;  // places of operands in memory
-  std::vector<CudaOperand> in_memory;
-  PointwiseText of_memory;
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    const auto input = static_cast<std::size_t>(own[i].of.input);
-    if (input >= inputs) {
-      text.operands[i].name = fmt::format("sums[{}]", input - inputs);
-      continue;
-    }
-    read.push_back(i);
-    in_memory.push_back(own[i]);
-    of_memory.operands.push_back(text.operands[i]);
-  }
-  share_operands(std::move(in_memory), of_memory, all);
-  for (std::size_t i = 0; i < read.size(); ++i)
-    text.operands[read[i]].name = "item." + of_memory.operands[i].name + "[j]";
-  return "";
-}
-
-/// Reads output `number`, of each row of the result's `type`.
-std::string read_number(const Parts& parts, std::size_t inputs, std::size_t number, const TensorType& type,
-                        CudaRowFoldsProblem& problem) {
-  const TensorType& own = parts.graph.type(parts.outputs[number]);
-  Dims dims = type.dims();
-  dims.back() = 1;
-  if (own.dims() != dims || type.dims().back() == 1) return "a result is neither a row nor a number for each";
-  if (!is_float_storage(own.dtype)) return "a number is no float";
-  CudaRowFoldsProblem::Number result{{}, own.dtype};
-  std::vector<CudaOperand> in_memory;
-  std::string refusal = read_part(parts, inputs, parts.outputs[number], {dims, 0, dims.size() - 1, {}, true},
-                                  fmt::format("number{}", number), false, result.text, in_memory);
-  if (refusal.empty() && !in_memory.empty()) refusal = "a number is made of more than sums";
-  if (problem.numbers.empty() && !problem.has_row) problem.out = result.out;
-  problem.numbers.push_back(std::move(result));
-  return refusal;
+  throw InternalError("no such fold");
 }
 
 /// FUNCTION(0, operands...).
@@ -110,16 +53,6 @@ std::string call_of(const PointwiseText& text, const std::string& function) {
   return fmt::format("{}({})", function, arguments);
 }
 
-int vector_of(const CudaRowFoldsProblem& problem) {
-  std::size_t size = problem.has_row ? dtype_size(problem.out) : sizeof(float);
-  for (const CudaOperand& operand : problem.operands)
-    if (!problem.has_row && operand.passes_by() && is_float_storage(operand.of.dtype))
-      size = std::min(size, dtype_size(operand.of.dtype));
-  int vector = 16 / static_cast<int>(size);
-  while (problem.columns % vector != 0) vector /= 2;
-  return vector;
-}
-
 /// Operands that take registers: one for each column.
 std::int64_t held_operands(const CudaRowFoldsProblem& problem) {
   return std::max<std::int64_t>(1, std::ranges::count_if(problem.operands, [](const CudaOperand& operand) {
@@ -127,8 +60,9 @@ std::int64_t held_operands(const CudaRowFoldsProblem& problem) {
                                 }));
 }
 
-std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
-  std::string functions = problem.epilogue.function, members, loads, terms;
+/// What is read of a row, and the terms of the folds.
+std::string items_text(const CudaRowFoldsProblem& problem, int vector) {
+  std::string functions, members, loads, terms;
   for (const CudaOperand& operand : problem.operands) {
     members += fmt::format("  float {}[VECTOR];\n", operand.of.name);
     loads += load_text(operand, vector, "STREAM_LOADS");
@@ -139,12 +73,42 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
     terms += fmt::format("  if constexpr (F == {}) return {};\n", f,
                          call_of(problem.folds[f].text, fmt::format("fold{}", f)));
   }
-  std::string numbers, finish;
+  return functions +
+         fmt::format(
+             "struct Item {{\n{}}};\n"
+             "DEVICE void load_item(const Arguments& a, long long row, int column, Item& item) {{\n"
+             "  const Extents e = extents_of(a);\n{}}}\n"
+             "template <int F>\nDEVICE float term(const Item& item, const Folds& folds, int j) {{\n{}"
+             "  return 0.f;\n}}\n",
+             members, loads, terms);
+}
+
+/// How a number is stored from the folds of a row.
+std::string number_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsProblem::Number& number,
+                        std::size_t output) {
+  const std::string to = fmt::format("a.out{}", output == 0 ? "" : fmt::format("{}", output));
+  if (number.fold < 0) {
+    std::string loads;
+    for (const CudaOperand& operand : number.operands) loads += load_text(operand, 1, "false");
+    const std::string made = call_of(number.text, fmt::format("number{}", output));
+    const std::string store = number.out == DType::boolean ? fmt::format("{}[row] = {} != 0.f", to, made)
+                                                           : fmt::format("store_one({} + row, {})", to, made);
+    return fmt::format("  {{\n  constexpr int VECTOR = 1;\n{}  {};\n  }}\n", loads, store);
+  }
+  const auto f = static_cast<std::size_t>(number.fold);
+  const CudaRowFoldsProblem::Fold& fold = problem.folds[f];
+  std::string value = row_fold_name(f);
+  if (fold.kind == RowFoldKind::place_of_most || fold.kind == RowFoldKind::place_of_least)
+    value = fmt::format("(long long){}(u32){}", fold.takes_last ? "" : "~", value);
+  for (const DType type : number.types) value = fmt::format("({})({})", dtype_name(type), value);
+  return fmt::format("  {}[row] = {};\n", to, value);
+}
+
+std::string results_text(const CudaRowFoldsProblem& problem) {
+  std::string functions = problem.epilogue.function, numbers, finish;
   for (std::size_t i = 0; i < problem.numbers.size(); ++i) {
-    const std::size_t output = problem.has_row ? i + 1 : i;
     functions += problem.numbers[i].text.function;
-    numbers += fmt::format("  store_one(a.out{} + row, {});\n", output == 0 ? "" : fmt::format("{}", output),
-                           call_of(problem.numbers[i].text, fmt::format("number{}", output)));
+    numbers += number_text(problem, problem.numbers[i], problem.has_row ? i + 1 : i);
   }
   if (problem.has_row)
     finish = fmt::format(
@@ -153,141 +117,139 @@ std::string functions_text(const CudaRowFoldsProblem& problem, int vector) {
         call_of(problem.epilogue, "epilogue"));
   return functions +
          fmt::format(
-             "typedef float Sums[FOLDS];\nstruct Item {{\n{}}};\n"
-             "DEVICE void load_item(const Arguments& a, long long row, int column, Item& item) {{\n{}}}\n"
-             "template <int F>\nDEVICE float term(const Item& item, const Sums& sums, int j) {{\n{}  return "
-             "0.f;\n}}\n"
              "DEVICE void finish(const Arguments& a, long long row, int column, const Item& item, const "
-             "Sums& sums) {{\n{}}}\n"
-             "DEVICE void finish_numbers(const Arguments& a, long long row, const Sums& sums) {{\n{}}}\n",
-             members, loads, terms, finish, numbers);
+             "Folds& folds) {{\n{}}}\n"
+             "DEVICE void finish_numbers(const Arguments& a, long long row, const Folds& folds) {{\n{}}}\n",
+             finish, numbers);
 }
 
 /// Which fold is what, and in which pass over the row.
 std::string folds_text(const CudaRowFoldsProblem& problem) {
-  std::string begins, folds, passes;
+  std::string members, ats, begins, takes, joins, passes;
   int last = 0;
   for (std::size_t f = 0; f < problem.folds.size(); ++f) {
     const CudaRowFoldsProblem::Fold& fold = problem.folds[f];
+    const FoldText text = text_of(fold);
     last = std::max(last, fold.pass);
-    begins += fmt::format("  if constexpr (F == {}) return {};\n", f,
-                          fold.is_max ? "__int_as_float(0xff800000)" : "0.f");
-    folds += fmt::format("  if constexpr (F == {}) return {};\n", f, fold.is_max ? "nan_max(a, b)" : "a + b");
-    passes += fmt::format("  if constexpr (F == {}) return {};\n", f, fold.pass);
+    members += fmt::format("  {} of{};\n", text.type, f);
+    const std::string is_it = fmt::format("  {}if constexpr (F == {})", f == 0 ? "" : "else ", f);
+    ats += fmt::format("{} return (folds.of{});\n", is_it, f);
+    begins += fmt::format("{} return {};\n", is_it, text.identity);
+    takes += fmt::format("{} return {};\n", is_it, text.take);
+    joins += fmt::format("{} return {};\n", is_it, text.join);
+    passes += fmt::format("{} return {};\n", is_it, fold.pass);
   }
   return fmt::format(
-      "constexpr int PASSES = {};\ntemplate <int F>\nDEVICE float identity() {{\n{}  return 0.f;\n}}\n"
-      "template <int F>\nDEVICE float fold(float a, float b) {{\n{}  return a;\n}}\n"
-      "template <int F>\n__device__ constexpr int pass_of() {{\n{}  return -1;\n}}\n",
-      last + 1, begins, folds, passes);
+      "constexpr int PASSES = {};\nstruct Folds {{\n{}}};\n"
+      "template <int F>\nDEVICE decltype(auto) fold_of(Folds& folds) {{\n{}}}\n"
+      "template <int F>\nDEVICE decltype(auto) fold_of(const Folds& folds) {{\n{}}}\n"
+      "template <int F>\nDEVICE auto identity() {{\n{}}}\n"
+      "template <int F, class T>\nDEVICE T take(T a, float x, int column) {{\n{}}}\n"
+      "template <int F, class T>\nDEVICE T join(T a, T b) {{\n{}}}\n"
+      "template <int F>\n__device__ constexpr int pass_of() {{\n{}}}\n",
+      last + 1, members, ats, ats, begins, takes, joins, passes);
 }
 
-/// One more than the last pass of the sums that the text reads.
-int pass_of(const PointwiseText& text, const std::vector<CudaRowFoldsProblem::Fold>& before) {
-  int pass = 0;
-  for (std::size_t f = 0; f < before.size(); ++f)
-    for (const PointwiseOperand& operand : text.operands)
-      if (operand.name == fmt::format("sums[{}]", f)) pass = std::max(pass, before[f].pass + 1);
-  return pass;
+/// Threads of a row that is walked, best first.
+std::vector<int> walking_threads(const CudaRowFoldsProblem& problem, int vector) {
+  if (!problem.has_open_columns)
+    return problem.rows < rows_to_fill ? std::vector{1024, 512, 256} : std::vector{512, 256, 1024};
+  constexpr std::int64_t of_thread = 8;
+  const std::int64_t wanted = std::clamp<std::int64_t>(problem.columns / (of_thread * vector), 32, 512);
+  const auto best = static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
+  return {best, best == 512 ? 1024 : best * 2, best == 32 ? 64 : best / 2};
 }
 
-/// Reads what each sum takes, and what the results are made of.
-std::string read_texts(const Kernel& kernel, ValueId folded, const Parts& parts,
-                       CudaRowFoldsProblem& problem) {
-  const std::size_t inputs = kernel.body.inputs.size();
-  const TensorType& type = kernel.body.type(folded);
-  CudaGroups groups = {type.dims(), 0, type.dims().size() - 1};
-  groups.divides_rows = has_fixed_rows(kernel, folded);
-  std::string refusal;
-  for (std::size_t f = 0; f < parts.folded.size() && refusal.empty(); ++f) {
-    CudaRowFoldsProblem::Fold fold{{}, parts.is_max[f]};
-    refusal = read_part(parts, inputs, parts.folded[f], groups, fmt::format("fold{}", f), false, fold.text,
-                        problem.operands);
-    fold.pass = pass_of(fold.text, problem.folds);
-    problem.folds.push_back(std::move(fold));
+std::string walks_text(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice, int vector) {
+  return fmt::format("constexpr int VECTOR = {}, UNROLL = {};\n{}{}{}", vector, choice.items,
+                     items_text(problem, vector), results_text(problem), embedded::cuda_row_walks);
+}
+
+/// Of the functions that make a row. Rows of open columns are walked by vectors where all of them are aligned, else by single
+/// numbers.
+std::string rows_text(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
+  const int vector = vector_of(problem);
+  std::string text, call = "run_rows(arguments);";
+  if (choice.items == 0) {
+    text = held_text(problem.columns, choice.threads, vector) + items_text(problem, vector) +
+           results_text(problem);
+    text += embedded::cuda_rows;
+    text += embedded::cuda_row_folds;
+  } else if (!problem.has_open_columns) {
+    text = walks_text(problem, choice, vector);
+  } else {
+    text = fmt::format("namespace of_vectors {{\n{}}}\nnamespace of_numbers {{\n{}}}\n",
+                       walks_text(problem, choice, vector), walks_text(problem, choice, 1));
+    call = fmt::format(
+        "if (extents_of(arguments).columns % {} == 0) of_vectors::run_rows(arguments);\n"
+        "  else of_numbers::run_rows(arguments);",
+        vector);
   }
-  if (problem.has_row && refusal.empty())
-    refusal = read_part(parts, inputs, parts.outputs[0], groups, "epilogue", problem.out != DType::f32,
-                        problem.epilogue, problem.operands);
-  for (std::size_t i = problem.has_row ? 1 : 0; i < parts.outputs.size() && refusal.empty(); ++i)
-    refusal = read_number(parts, inputs, i, type, problem);
-  return refusal;
+  return text + fmt::format(
+                    "extern \"C\" __global__ void __launch_bounds__(THREADS * ROWS_OF_BLOCK) KERNEL(const "
+                    "Arguments arguments) {{\n  allow_next_kernel();\n  wait_previous_kernels();\n  {}\n}}\n",
+                    call);
 }
 
 }  // namespace
 
-Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
-  if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
-  const Graph& body = kernel.body;
-  if (body.outputs.size() > most_outputs) return {{}, "it has many outputs"};
-  const ValueId folded = folded_value(body);
-  const TensorType& type = body.type(folded);
-  if (type.rank() == 0 || type.layout.channel_block != 0) return {{}, "what it folds is no row"};
-  if (type.element_count() == 0) return {{}, "it is empty"};
-  if (has_open_columns(kernel, folded)) return {{}, "its rows are of any length"};
-  for (const Node& node : body.nodes())
-    if (has_trait(node.op, OpTrait::reduction))
-      if (std::string refusal = refuse_fold(body, node, type); !refusal.empty()) return {{}, refusal};
-  CudaRowFoldsProblem problem;
-  const TensorType& result = body.type(body.outputs[0]);
-  problem.is_open = kernel.open != nullptr;
-  problem.has_row = result.dims() == type.dims() && result.layout == type.layout;
-  problem.out = result.dtype;
-  problem.columns = type.dims().back();
-  problem.rows = type.element_count() / problem.columns;
-  problem.out_argument = static_cast<int>(body.inputs.size());
-  if (!is_float_storage(problem.out)) return {{}, "its result is no float"};
-  if (problem.rows > most_folded_rows) return {{}, "there are too many rows for a grid"};
-  const Parts parts = divide(body);
-  if (parts.folded.size() > most_folds) return {{}, "it has many sums"};
-  if (!problem.has_row && parts.folded.size() < 2 && type.rank() > 1) return {{}, "its result is no row"};
-  std::string refusal = read_texts(kernel, folded, parts, problem);
-  if (refusal.empty() && cuda_row_folds_choices(problem).empty())
-    refusal = "its few rows are so long that they do not fit into registers";
-  return {problem, refusal};
+int vector_of(const CudaRowFoldsProblem& problem) {
+  std::size_t size = problem.has_row ? dtype_size(problem.out) : sizeof(float);
+  for (const CudaOperand& operand : problem.operands)
+    if (!problem.has_row && operand.passes_by() && is_float_storage(operand.of.dtype))
+      size = std::min(size, dtype_size(operand.of.dtype));
+  int vector = 16 / static_cast<int>(size);
+  while (!problem.has_open_columns && problem.columns % vector != 0) vector /= 2;
+  return vector;
+}
+
+std::string row_fold_name(std::size_t fold) {
+  return fmt::format("fold_of<{}>(folds)", fold);
 }
 
 std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem) {
-  std::vector<CudaNormChoice> choices = choices_of({.columns = problem.columns,
-                                                    .vector = vector_of(problem),
-                                                    .operands = held_operands(problem),
-                                                    .least_threads = 8,
-                                                    .most_rows = 32,
-                                                    .well_held = 32,
-                                                    .most_held = 96});
-  if (!choices.empty() || (problem.columns > long_row && problem.rows < many_rows)) return choices;
-  const std::int64_t held = vector_of(problem) * held_operands(problem);
-  const int items = static_cast<int>(std::clamp<std::int64_t>(32 / held, 1, 8));
-  for (const int threads : {512, 256, 1024}) choices.push_back({threads, 1, false, items});
+  const bool is_few = !problem.has_row && problem.rows < rows_to_fill;  // then many threads fold a row
+  std::vector<CudaNormChoice> choices;
+  if (!problem.has_open_columns)
+    choices = choices_of({.columns = problem.columns,
+                          .vector = vector_of(problem),
+                          .operands = held_operands(problem),
+                          .least_threads = 8,
+                          .most_rows = 32,
+                          .well_held = is_few ? 8 : 32,
+                          .most_held = is_few ? 32 : 96});
+  const bool is_long = problem.has_row && problem.columns > long_row && problem.rows < many_rows;
+  if (!choices.empty() || is_long) return choices;
+  const int vector = vector_of(problem);
+  const std::int64_t held = vector * held_operands(problem);
+  const int items = static_cast<int>(std::clamp<std::int64_t>(32 / held, 1, is_few ? 16 : 8));
+  for (const int threads : walking_threads(problem, vector)) choices.push_back({threads, 1, false, items});
   return choices;
 }
 
 CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
-  const int vector = vector_of(problem);
-  const bool walks = choice.items > 0;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = entry_name(fmt::format("row_folds_{}", dtype_name(problem.out)), problem.is_open,
                             {problem.rows, problem.columns});
   const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
-                                           {"columns", problem.columns, false}};
+                                           {"columns", problem.columns, problem.has_open_columns}};
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
       "constexpr int THREADS = {}, ROWS_OF_BLOCK = {}, FOLDS = {};\n"
-      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, HAS_ROW = {};\ntypedef {} Out;\n{}",
+      "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, HAS_ROW = {};\ntypedef {} Out;\n",
       choice.threads, choice.rows, problem.folds.size(), choice.streams, problem.has_row,
-      dtype_name(problem.out),
-      walks ? fmt::format("constexpr int VECTOR = {}, UNROLL = {};\n", vector, choice.items)
-            : held_text(problem.columns, choice.threads, vector));
-  const std::vector<const CudaOperand*> operands = operands_in({&problem.operands});
+      dtype_name(problem.out));
+  std::vector<const CudaOperand*> operands = operands_in({&problem.operands});
+  for (const CudaRowFoldsProblem::Number& number : problem.numbers)
+    for (const CudaOperand& operand : number.operands) operands.push_back(&operand);
   std::vector<DType> further;
   for (std::size_t i = problem.has_row ? 0 : 1; i < problem.numbers.size(); ++i)
     further.push_back(problem.numbers[i].out);
-  result.source.text += arguments_text(operands, extents, further) + functions_text(problem, vector);
-  result.source.text += folds_text(problem);
-  if (!walks) result.source.text += embedded::cuda_rows;
-  result.source.text += walks ? embedded::cuda_row_walks : embedded::cuda_row_folds;
+  result.source.text += arguments_text(operands, extents, further);
+  result.source.text += embedded::cuda_fold_keys;
+  result.source.text += folds_text(problem) + rows_text(problem, choice);
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;

@@ -1,6 +1,6 @@
 #pragma once
-// The templates of rows that are folded and used again: norms and softmax, their gradients and what is kept for these; see
-// schedules/cuda/row_folds.cuh, and row_walks.cuh for rows that do not fit into registers.
+// The templates of rows that are folded, and perhaps used again: sums, extremes and their places, norms and softmax, their gradients
+// and what is kept for these; see schedules/cuda/row_folds.cuh, and row_walks.cuh for rows that do not fit into registers.
 
 #include <string>
 #include <vector>
@@ -12,34 +12,46 @@
 
 namespace sylvite {
 
-/// out[row, column] = epilogue(x[row, column], sums[row]) with sums[row] of work on x[row, :] and on the sums before, all
-/// computed in f32. A sum may be the greatest instead.
+/// What a fold makes of the numbers of a row.
+enum class RowFoldKind { sum, most, least, product, count, place_of_most, place_of_least };
+
+/// out[row, column] = epilogue(x[row, column], folds[row]) with folds[row] of work on x[row, :] and on the folds before, all
+/// computed in f32, but for counts of what is true, and places of the greatest or the least, which are whole numbers.
 struct CudaRowFoldsProblem {
   struct Fold {
-    PointwiseText text;  ///< what it takes; its operands are called as those of `operands`, or as a sum
-    bool is_max = false;
-    int pass = 0;  ///< one more than that of the sums that it reads
+    PointwiseText text;  ///< what it takes; its operands are called as those of `operands`, or as a fold
+    RowFoldKind kind = RowFoldKind::sum;
+    bool takes_last = false;  ///< a place: of equal elements the last
+    int pass = 0;             ///< one more than that of the folds that it reads
   };
   std::vector<Fold> folds;
-  bool has_row = true;  ///< else all results are numbers, of two sums at least, or of one row
+  bool has_row = true;  ///< else all results are numbers
   PointwiseText epilogue;
-  /// Further results, a number for each row: work on the sums alone.
+  /// Further results, a number for each row: work on the folds and on what is read of each row once, or a fold as it is.
   struct Number {
     PointwiseText text;
+    std::vector<CudaOperand> operands;
     DType out = DType::f32;
+    int fold = -1;             ///< as it is; -1: work
+    std::vector<DType> types;  ///< that the fold has one after the other, the last as it is stored
   };
   std::vector<Number> numbers;
   std::vector<CudaOperand> operands;  ///< of all of it, each once
   DType out = DType::f32;             ///< of the first result
   std::int64_t rows = 0, columns = 0;
-  int out_argument = 0;  ///< numbers follow it
-  bool is_open = false;  ///< runs give the rows
+  int out_argument = 0;           ///< numbers follow it
+  bool is_open = false;           ///< runs give the rows
+  bool has_open_columns = false;  ///< and the columns, of numbers alone
 };
 [[nodiscard]] Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel);
 
 /// As of the row template, but that with `items` rows are walked, with so many vectors under way. Choices worth racing, the best
-/// guess first; none when the rows are few and very long.
+/// guess first; none when rows that are used again are few and very long.
 [[nodiscard]] std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem);
+/// Columns that a thread takes together.
+[[nodiscard]] int vector_of(const CudaRowFoldsProblem& problem);
+/// C for fold number `fold` of `sums`.
+[[nodiscard]] std::string row_fold_name(std::size_t fold);
 [[nodiscard]] CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem,
                                                const CudaNormChoice& choice);
 

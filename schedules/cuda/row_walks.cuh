@@ -1,63 +1,66 @@
-// As row_folds.cuh, for rows that do not fit into registers: a block walks its row once for all sums of a pass, and once more for
+// As row_folds.cuh, for rows that do not fit into registers: a block walks its row once for all folds of a pass, and once more for
 // a result that is a row. The second time it comes from the L2 cache.
 //
 // schedules/cuda/row_folds.cpp writes the same ahead of this text, but for ITEMS, EXACT and rows.cuh, and
 //   THREADS                   of the block, and so of a row
 //   UNROLL                    items that a thread has under way
-//   PASSES, pass_of<F>()      how many, and in which sum F is taken
+//   PASSES, pass_of<F>()      how many, and in which fold F is taken
 
 constexpr int WARPS = THREADS / 32, STEP = THREADS * VECTOR;
 
 template <int F = 0>
-DEVICE void begin(Sums& own) {
+DEVICE void begin(Folds& own) {
   if constexpr (F < FOLDS) {
-    own[F] = identity<F>();
+    fold_of<F>(own) = identity<F>();
     begin<F + 1>(own);
   }
 }
 
 template <int PASS, int F = 0>
-DEVICE void add_element(const Item& item, const Sums& sums, int j, Sums& own) {
+DEVICE void add_element(const Item& item, const Folds& folds, int column, int j, Folds& own) {
   if constexpr (F < FOLDS) {
-    if constexpr (pass_of<F>() == PASS) own[F] = fold<F>(own[F], term<F>(item, sums, j));
-    add_element<PASS, F + 1>(item, sums, j, own);
+    if constexpr (pass_of<F>() == PASS) fold_of<F>(own) = take<F>(fold_of<F>(own), term<F>(item, folds, j), column + j);
+    add_element<PASS, F + 1>(item, folds, column, j, own);
   }
 }
 template <int PASS>
-DEVICE void add_item(const Item& item, const Sums& sums, Sums& own) {
+DEVICE void add_item(const Item& item, const Folds& folds, int column, Folds& own) {
 #pragma unroll
-  for (int j = 0; j < VECTOR; j++) add_element<PASS>(item, sums, j, own);
+  for (int j = 0; j < VECTOR; j++) add_element<PASS>(item, folds, column, j, own);
 }
 
 // What all threads have, in one order.
 template <int PASS, int F = 0>
-DEVICE void share_sums(Sums& own, float (*parts)[WARPS]) {
+DEVICE void share_folds(Folds& own, u64 (*parts)[WARPS]) {
   if constexpr (F < FOLDS) {
     if constexpr (pass_of<F>() == PASS) {
+      auto x = fold_of<F>(own);
 #pragma unroll
-      for (int lanes = 16; lanes > 0; lanes /= 2) own[F] = fold<F>(own[F], __shfl_xor_sync(~0u, own[F], lanes));
-      if (threadIdx.x % 32 == 0) parts[F][threadIdx.x / 32] = own[F];
+      for (int lanes = 16; lanes > 0; lanes /= 2) x = join<F>(x, __shfl_xor_sync(~0u, x, lanes));
+      if (threadIdx.x % 32 == 0) ((decltype(x)*)parts[F])[threadIdx.x / 32] = x;
     }
-    share_sums<PASS, F + 1>(own, parts);
+    share_folds<PASS, F + 1>(own, parts);
   }
 }
 template <int PASS, int F = 0>
-DEVICE void take_sums(Sums& sums, const float (*parts)[WARPS]) {
+DEVICE void take_folds(Folds& folds, const u64 (*parts)[WARPS]) {
   if constexpr (F < FOLDS) {
     if constexpr (pass_of<F>() == PASS) {
-      float sum = parts[F][0];
+      auto x = identity<F>();
+      const auto* all = (const decltype(x)*)parts[F];
+      x = all[0];
 #pragma unroll
-      for (int i = 1; i < WARPS; i++) sum = fold<F>(sum, parts[F][i]);
-      sums[F] = sum;
+      for (int i = 1; i < WARPS; i++) x = join<F>(x, all[i]);
+      fold_of<F>(folds) = x;
     }
-    take_sums<PASS, F + 1>(sums, parts);
+    take_folds<PASS, F + 1>(folds, parts);
   }
 }
 
 template <int PASS>
-DEVICE void walk(const Arguments& a, long long row, int columns, Sums& sums, float (*parts)[WARPS]) {
+DEVICE void walk(const Arguments& a, long long row, int columns, Folds& folds, u64 (*parts)[WARPS]) {
   if constexpr (PASS < PASSES) {
-    Sums own;
+    Folds own;
     begin(own);
     int column = threadIdx.x * VECTOR;
     for (; column + (UNROLL - 1) * STEP < columns; column += UNROLL * STEP) {
@@ -66,34 +69,37 @@ DEVICE void walk(const Arguments& a, long long row, int columns, Sums& sums, flo
       for (int u = 0; u < UNROLL; u++) load_item(a, row, column + u * STEP, items[u]);
       loads_begin_before();
 #pragma unroll
-      for (int u = 0; u < UNROLL; u++) add_item<PASS>(items[u], sums, own);
+      for (int u = 0; u < UNROLL; u++) add_item<PASS>(items[u], folds, column + u * STEP, own);
     }
-    for (; column < columns; column += STEP) {
-      Item item;
-      load_item(a, row, column, item);
-      add_item<PASS>(item, sums, own);
+    if (column < columns) {  // what is left is under way together, too
+      Item items[UNROLL];
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        if (column + u * STEP < columns) load_item(a, row, column + u * STEP, items[u]);
+      loads_begin_before();
+#pragma unroll
+      for (int u = 0; u < UNROLL; u++)
+        if (column + u * STEP < columns) add_item<PASS>(items[u], folds, column + u * STEP, own);
     }
-    share_sums<PASS>(own, parts);
+    share_folds<PASS>(own, parts);
     __syncthreads();
-    take_sums<PASS>(sums, parts);
-    walk<PASS + 1>(a, row, columns, sums, parts);
+    take_folds<PASS>(folds, parts);
+    walk<PASS + 1>(a, row, columns, folds, parts);
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arguments) {
-  __shared__ float parts[FOLDS][WARPS];
+DEVICE void run_rows(const Arguments& arguments) {
+  __shared__ u64 parts[FOLDS][WARPS];
   const int columns = extents_of(arguments).columns;
   const long long row = blockIdx.x;
-  allow_next_kernel();
-  wait_previous_kernels();
-  Sums sums;
-  walk<0>(arguments, row, columns, sums, parts);
-  if (threadIdx.x == 0) finish_numbers(arguments, row, sums);
+  Folds folds;
+  walk<0>(arguments, row, columns, folds, parts);
+  if (threadIdx.x == 0) finish_numbers(arguments, row, folds);
   if constexpr (HAS_ROW) {
     for (int column = threadIdx.x * VECTOR; column < columns; column += STEP) {
       Item item;
       load_item(arguments, row, column, item);
-      finish(arguments, row, column, item, sums);
+      finish(arguments, row, column, item, folds);
     }
   }
 }

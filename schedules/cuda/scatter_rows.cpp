@@ -16,7 +16,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t most_scattered_rows = 1LL << 30;  // numbered by int
-constexpr int lanes = 32, threads = 256;
+constexpr int lanes = 32, block_threads = 256;
 
 /// Columns of a lane, so that what it loads is no more than 16 bytes, and that all lanes have some.
 std::int64_t vector_of(const CudaScatterRowsProblem& problem) {
@@ -127,7 +127,7 @@ CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
       problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out), extent_members(extents),
       extents_text(extents), embedded::cuda_scatter_rows);
   launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
-  launch.shape.block[0] = threads;
+  launch.shape.block[0] = block_threads;
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.initial ? problem.updates : problem.x, problem.indices,
                      problem.updates};

@@ -28,6 +28,7 @@ extern const std::string_view cuda_image_norm;          ///< images that are nor
 extern const std::string_view cuda_softmax_columns;     ///< softmax along few rows of columns
 extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
 extern const std::string_view cuda_row_walks;           ///< the same of long rows
+extern const std::string_view cuda_fold_keys;           ///< places of the greatest as keys
 extern const std::string_view cuda_columns;             ///< the column template's kernel
 extern const std::string_view cuda_concat;              ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;           ///< depthwise convolutions

@@ -22,6 +22,20 @@ inline constexpr const char* row_fold_texts[] = {
     R"(graph g(%x: bf16[39,200]) { %y: f32[39,200] = cast(%x) {to="f32"} %s: f32[39,1] = reduce_sum(%y) {axes=[1], keepdims=1} %m: f32[39,1] = neg(%s) %c: f32[39,200] = add(%y, %m) %q: f32[39,200] = mul(%c, %c) %v: f32[39,1] = reduce_sum(%q) {axes=[1], keepdims=1} %r: bf16[39,1] = cast(%v) {to="bf16"} return %r, %m })",
     // a softmax of such rows, beside a sum of their own
     R"(graph g(%x: f32[3,70000], %b: f32[70000]) { %y: f32[3,70000] = add(%x, %b) %a: f32[3,1] = reduce_sum(%x) {axes=[1], keepdims=1} %m: f32[3,1] = reduce_max(%y) {axes=[1], keepdims=1} %d: f32[3,70000] = sub(%y, %m) %e: f32[3,70000] = exp(%d) %s: f32[3,1] = reduce_sum(%e) {axes=[1], keepdims=1} %p: f32[3,70000] = div(%e, %s) %q: f32[3,70000] = add(%p, %a) %o: bf16[3,70000] = cast(%q) {to="bf16"} return %o })",
+    // a sum alone, of rows of an odd length that are read as bf16
+    R"(graph g(%x: bf16[9,1001]) { %y: f32[9,1001] = cast(%x) {to="f32"} %s: f32[9,1] = reduce_sum(%y) {axes=[1], keepdims=1} return %s })",
+    // a mean of few long rows, without the folded dim
+    R"(graph g(%x: f32[3,50257], %n: f32[]) { %s: f32[3] = reduce_sum(%x) {axes=[1], keepdims=0} %m: f32[3] = sqrt(%s) return %m })",
+    // folds of every kind, read once
+    R"(graph g(%x: f32[37,1000], %z: f32[1]) { %a: f32[37,1] = reduce_max(%x) {axes=[1], keepdims=1} %b: f32[37,1] = reduce_min(%x) {axes=[1], keepdims=1} %p: i64[37,1] = arg_max(%x) {axis=1, keepdims=1, select_last=0} %q: i64[37] = arg_min(%x) {axis=1, keepdims=0, select_last=1} %g: bool[37,1000] = greater(%x, %z) %h: i64[37,1000] = cast(%g) {to="i64"} %c: i64[37,1] = reduce_sum(%h) {axes=[1], keepdims=1} %i: i32[37,1000] = cast(%g) {to="i32"} %d: i32[37,1] = reduce_max(%i) {axes=[1], keepdims=1} %e: bool[37,1] = cast(%d) {to="bool"} return %a, %b, %p, %q, %c, %e })",
+    // places in few long rows
+    R"(graph g(%x: bf16[2,60001]) { %p: i64[2,1] = arg_max(%x) {axis=1, keepdims=1, select_last=1} %q: i64[2,1] = arg_min(%x) {axis=1, keepdims=1, select_last=0} %t: i32[2,1] = cast(%q) {to="i32"} return %p, %t })",
+    // a product of all there is
+    R"(graph g(%x: f32[3000], %w: f32[3000]) { %y: f32[3000] = mul(%x, %w) %z: f32[3000] = exp(%y) %p: f32[] = reduce_prod(%z) {axes=[0], keepdims=0} return %p })",
+    // a number with what is read of each row, of each batch, and of all
+    R"(graph g(%x: bf16[6,11,200], %p: f32[6,11,1], %b: f32[6,1,1], %n: f32[]) { %y: f32[6,11,200] = cast(%x) {to="f32"} %e: f32[6,11,200] = exp(%y) %s: f32[6,11,1] = reduce_sum(%e) {axes=[2], keepdims=1} %l: f32[6,11,1] = log(%s) %d: f32[6,11,1] = sub(%l, %p) %w: f32[6,11,1] = mul(%d, %b) %o: f32[6,11,1] = mul(%w, %n) return %o, %s })",
+    // a truth value of each row
+    R"(graph g(%x: f32[40,77], %t: f32[40,1]) { %m: f32[40,1] = reduce_max(%x) {axes=[1], keepdims=1} %o: bool[40,1] = greater(%m, %t) return %o })",
 };
 
 }  // namespace sylvite

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -61,19 +62,29 @@ TEST(DivideFolds, OthersAreEqualParts) {
   expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{512, 512}, {512}});  // few dims
 }
 
-/// Of what is computed from it, too: a kernel that makes a scalar alone has no loop that threads take.
-TEST(DivideFolds, AScalarIsARow) {
-  Graph graph = fold_of(Op::reduce_sum, {30, 40}, {0, 1}, 0);
-  graph.outputs = {graph.add(Op::sqrt, {graph.outputs[0]})};
-  const Graph made = divide_folds(graph);
-  for (const Node& node : made.nodes())
-    if (node.op == Op::reduce_sum) EXPECT_EQ(made.type(node.outputs[0]).dims(), (Dims{1, 1}));
-  expect_same(graph, made, {Tensor(DType::f32, {30, 40})});
+TEST(DivideFolds, WhatIsLeftBehindEqualPartsIsAPart) {
+  expect_divided(fold_of(Op::reduce_sum, {65537}, {0}, 1), {{512, 128}, {1}, {513}});
+  expect_divided(fold_of(Op::reduce_max, {3, 100003}, {1}, 0, DType::bf16),
+                 {{3, 512, 192}, {3, 1699}, {3, 513}});
+  expect_divided(fold_of(Op::reduce_prod, {67 * 1009}, {0}, 0, DType::f64),
+                 {{67, 1009}, {67}});  // any divisor
+}
+
+/// A kernel that makes a scalar of whole numbers alone has no loop that threads take.
+TEST(DivideFolds, AScalarOfWholeNumbersIsARow) {
+  for (const DType dtype : {DType::i32, DType::f32}) {
+    Graph graph = fold_of(Op::reduce_sum, {30, 40}, {0, 1}, 0, dtype);
+    graph.outputs = {graph.add(Op::neg, {graph.outputs[0]})};
+    const Graph made = divide_folds(graph);
+    for (const Node& node : made.nodes())
+      if (node.op == Op::reduce_sum)
+        EXPECT_EQ(made.type(node.outputs[0]).dims(), dtype == DType::i32 ? Dims({1, 1}) : Dims());
+    expect_same(graph, made, {whole_numbers(graph.type(graph.inputs[0]))});
+  }
 }
 
 TEST(DivideFolds, ShortOrManyRowsAreOneFold) {
   expect_divided(fold_of(Op::reduce_sum, {1 << 15}, {0}, 1), {{1 << 15}});
-  expect_divided(fold_of(Op::reduce_sum, {65537}, {0}, 1), {{65537}});  // has no equal parts
   EXPECT_EQ(folds_in(divide_folds(fold_of(Op::reduce_sum, {256, 1 << 16}, {1}, 0))).size(), 1U);
   EXPECT_EQ(folds_in(divide_folds(fold_of(Op::reduce_sum, {1 << 16, 2}, {0}, 0))).size(), 1U);  // columns
 }
@@ -86,38 +97,44 @@ Graph place_of(Op op, const Dims& dims, std::int64_t axis, std::int64_t keepdims
   return graph;
 }
 
-TEST(FoldPlaces, PlacesAreTheSame) {
-  for (const Op op : {Op::arg_max, Op::arg_min})
-    for (const std::int64_t last : {0, 1})
-      for (const DType dtype : {DType::f32, DType::bf16}) {
-        const Graph rows = place_of(op, {3, 100}, 1, last, last, dtype),
-                    columns = place_of(op, {2, 70, 1}, 1, 0, last, dtype);
-        for (const Graph* graph : {&rows, &columns}) {
-          const Graph made = fold_places(*graph);
-          EXPECT_EQ(folds_in(made).size(), 2U);
-          expect_same(*graph, made, {whole_numbers(graph->type(graph->inputs[0]))});
-        }
-      }
+void expect_places(const Graph& whole, const std::vector<Dims>& folds) {
+  const Graph divided = divide_places(whole);
+  EXPECT_EQ(folds_in(divided), folds);
+  expect_same(whole, divided, {whole_numbers(whole.type(whole.inputs[0]))});
 }
 
-TEST(FoldPlaces, WhatIsNoNumberIsGreatest) {
-  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+TEST(DividePlaces, FewLongRowsAreSearchedByParts) {
   for (const Op op : {Op::arg_max, Op::arg_min})
-    for (const auto& [place, value] :
-         {std::pair(40, nan), std::pair(7, infinity), std::pair(60, -infinity)}) {
-      const Graph graph = place_of(op, {2, 64}, 1, 0, 0, DType::f32);
-      Tensor x = whole_numbers(graph.type(graph.inputs[0]));
-      x.set_double(place, value);
-      x.set_double(place + 2, value);
-      for (std::int64_t i = 64; i < 128; ++i) x.set_double(i, op == Op::arg_max ? -infinity : infinity);
-      expect_same(graph, fold_places(graph), {x});
+    for (const std::int64_t last : {0, 1}) {
+      expect_places(place_of(op, {1 << 16}, 0, last, last, DType::f32),
+                    {{1, 512, 128}, {1, 512, 128}, {1, 512}});
+      expect_places(place_of(op, {2, 65537, 1}, 1, 0, last, DType::bf16),
+                    {{2, 512, 128}, {2, 512, 128}, {2, 1}, {2, 1}, {2, 513}});
     }
 }
 
-TEST(FoldPlaces, ShortOnesAndColumnsStayPairs) {
-  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {2, 70, 3}, 1, 0, 0, DType::f32))).size(), 1U);
-  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 10}, 1, 0, 0, DType::f32))).size(), 1U);
-  EXPECT_EQ(folds_in(fold_places(place_of(Op::arg_max, {8, 100}, 1, 0, 0, DType::i64))).size(), 1U);
+TEST(DividePlaces, WhatIsNoNumberIsGreatest) {
+  const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
+  for (const Op op : {Op::arg_max, Op::arg_min})
+    for (const auto& [place, value] :
+         {std::pair(4000, nan), std::pair(7, infinity), std::pair(65536, -infinity), std::pair(65536, nan)}) {
+      const Graph graph = place_of(op, {2, 65537}, 1, 0, 0, DType::f32);
+      Tensor x = whole_numbers(graph.type(graph.inputs[0]));
+      x.set_double(place, value);
+      x.set_double(std::min(place + 2, 65536), value);
+      for (std::int64_t i = 65537; i < 2 * 65537; ++i)
+        x.set_double(i, op == Op::arg_max ? -infinity : infinity);
+      expect_same(graph, divide_places(graph), {x});
+    }
+}
+
+TEST(DividePlaces, OthersStay) {
+  for (const Graph& graph : {place_of(Op::arg_max, {2, 70, 3}, 1, 0, 0, DType::f32),
+                             place_of(Op::arg_max, {8, 100}, 1, 0, 0, DType::f32),
+                             place_of(Op::arg_min, {1 << 16, 2}, 0, 0, 0, DType::f32),
+                             place_of(Op::arg_max, {1 << 16}, 0, 0, 0, DType::i64)})
+    expect_places(graph, {graph.type(graph.inputs[0]).dims()});
+  expect_places(place_of(Op::arg_max, {8, 100, 1}, 1, 0, 0, DType::f32), {{8, 100}});  // the innermost
 }
 
 }  // namespace

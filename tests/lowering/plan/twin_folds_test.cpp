@@ -40,11 +40,13 @@ class TwinFolds : public testing::Test {
   ValueId mean = graph.add_input("mean", f32({1, 500}));
 };
 
-TEST_F(TwinFolds, PlacesOfExtremesAreKernelsOfTheirOwn) {
-  for (const ValueId id : {d, x})
-    graph.outputs.push_back(
-        graph.add(Op::arg_min, {id}, {{"axis", std::int64_t{0}}, {"keepdims", std::int64_t{1}}}));
-  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), ElementsAre(1, 1));
+TEST_F(TwinFolds, SeveralOperationsOnOneValueAreOneKernel) {
+  const Attributes rows = {{"axis", std::int64_t{1}}, {"keepdims", std::int64_t{1}}};
+  graph.outputs = {sum(x, {1}), graph.add(Op::arg_min, {x}, rows),
+                   graph.add(Op::reduce_max, {x}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}}),
+                   graph.add(Op::arg_max, {x}, rows), sum(x, {0})};
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(4)), ElementsAre(4, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(3)), ElementsAre(3, 1, 1));
 }
 
 /// The gradient of a normalisation over columns; what the first sum makes stands before the second in the graph.

@@ -81,6 +81,15 @@ Kernel norm_of_any_columns(std::int64_t columns) {
       " %v: f32[6,40,{0}] = layer_norm(%a) {{axis=2}} %y: f32[6,40,{0}] = add(%v, %b) return %y }}",
       columns));
 }
+/// Extremes, their places and sums.
+Kernel folds_of_any_columns(std::int64_t columns) {
+  return norm_kernel(
+      fmt::format("graph g(%a: bf16[6,40,{0}]) {{ %m: bf16[6,40,1] = reduce_max(%a) {{axes=[2], keepdims=1}}"
+                  " %p: i64[6,40] = arg_min(%a) {{axis=2, keepdims=0, select_last=1}} %c: f32[6,40,{0}] = "
+                  "cast(%a) {{to=\"f32\"}}"
+                  " %s: f32[6,40] = reduce_sum(%c) {{axes=[2], keepdims=0}} return %m, %p, %s }}",
+                  columns));
+}
 /// The gradient of a norm by what it reads.
 Kernel slopes_of_norm(std::int64_t rows) {
   return norm_kernel(fmt::format(
@@ -289,6 +298,7 @@ constexpr Case cases[] = {
     {"softmax of any rows", softmax_of_any_rows, 200, 131, 256, "cuda_norm"},
     {"norm of any columns", norm_of_any_columns, 1000, 800, 513, "cuda_norm"},
     {"slopes of a norm", slopes_of_norm, 136, 200, 500, "cuda_row_folds"},
+    {"folds of any columns", folds_of_any_columns, 1000, 801, 50257, "cuda_row_folds"},
     {"norm of groups", norm_of_groups, 40, 50, 100, "cuda_image_norm"},
     {"norm of images of any size", norm_of_any_image, 40, 50, 100, "cuda_image_norm"},
     {"attention", attention, 130, 333, 500, "cuda_attention"},
@@ -365,9 +375,9 @@ TEST(CudaOpen, TextsCompile) {
 TEST(CudaOpen, FoldsOfAnyRowsAreOneKernel) {
   const auto masked = [](std::int64_t keys) {
     return norm_kernel(
-        fmt::format("graph g(%a: bf16[3,1,{0},{0}]) {{"
-                    " %c = constant bf16[] {{-inf}}"
-                    " %m: bf16[3,1,{0},1] = reduce_max(%a) {{axes=[3], keepdims=1}}"
+        fmt::format("graph g(%a: i32[3,1,{0},{0}]) {{"
+                    " %c = constant i32[] {{0}}"
+                    " %m: i32[3,1,{0},1] = reduce_max(%a) {{axes=[3], keepdims=1}}"
                     " %v: bool[3,1,{0},1] = equal(%m, %c) return %v }}",
                     keys));
   };

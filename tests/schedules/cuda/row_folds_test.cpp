@@ -42,14 +42,14 @@ TEST(CudaRowFolds, TheSpaceTakesThem) {
 TEST(CudaRowFolds, RefusesWithAReason) {
   const auto refusal = [](const char* text) { return read_cuda_row_folds(norm_kernel(text)).refusal; };
   EXPECT_THAT(
-      refusal("graph g(%a: f32[64,64]) { %v: f32[64,1] = reduce_sum(%a) {axes=[1], keepdims=1} return %v }"),
-      HasSubstr("no row"));
+      refusal("graph g(%a: f32[64,16]) { %v: f32[64,1] = reduce_sum(%a) {axes=[1], keepdims=1} return %v }"),
+      HasSubstr("few numbers"));
   EXPECT_THAT(refusal("graph g(%a: f32[64,64]) { %v: f32[1,64] = reduce_sum(%a) {axes=[0], keepdims=1} "
                       "%w: f32[64,64] = mul(%a, %v) return %w }"),
               HasSubstr("innermost"));
-  EXPECT_THAT(refusal("graph g(%a: f32[64,64]) { %v: f32[64,1] = reduce_prod(%a) {axes=[1], keepdims=1} "
-                      "%w: f32[64,64] = mul(%a, %v) return %w }"),
-              HasSubstr("another operation"));
+  EXPECT_THAT(
+      refusal("graph g(%a: i64[64,64]) { %v: i64[64,1] = reduce_sum(%a) {axes=[1], keepdims=1} return %v }"),
+      HasSubstr("another type"));
   EXPECT_THAT(refusal("graph g(%a: f32[2,300000]) { %v: f32[2,1] = reduce_sum(%a) {axes=[1], keepdims=1} "
                       "%w: f32[2,300000] = mul(%a, %v) return %w }"),
               HasSubstr("registers"));
