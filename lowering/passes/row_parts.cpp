@@ -3,7 +3,7 @@
 namespace sylvite {
 namespace {
 
-constexpr std::int64_t least_row = 1 << 16, most_parts = 512;
+constexpr std::int64_t least_row = 1 << 16, most_parts = 512, many_parts = 64;
 constexpr std::int64_t vector = 8;  // elements that a thread reads at once, at most
 
 }  // namespace
@@ -16,7 +16,7 @@ RowParts parts_of_rows(std::int64_t rows, std::int64_t length) {
   const auto serves = [&](std::int64_t count) {
     return length % count == 0 && rows * count <= most_row_parts;
   };
-  for (std::int64_t count = most_parts; count >= least_row_parts; count /= 2)
+  for (std::int64_t count = most_parts; count >= many_parts; count /= 2)
     if (serves(count)) return {count, length / count};
   for (std::int64_t count = most_parts; count >= least_row_parts; --count)
     if (serves(count)) return {count, length / count};

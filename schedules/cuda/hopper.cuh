@@ -66,6 +66,11 @@ DEVICE float read_at(u32 address) {
   asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(r) : "r"(address) : "memory");
   return r;
 }
+DEVICE u64 read_bits_at(u32 address) {
+  u64 r;
+  asm volatile("ld.shared::cluster.u64 %0, [%1];" : "=l"(r) : "r"(address) : "memory");
+  return r;
+}
 /// Four floats into another block's shared memory; its barrier counts their bytes.
 DEVICE void send(u32 to, u32 barrier, float a, float b, float c, float d) {
   asm volatile(

@@ -150,24 +150,51 @@ std::string folds_text(const CudaRowFoldsProblem& problem) {
       last + 1, members, ats, ats, begins, takes, joins, passes);
 }
 
-/// Threads of a row that is walked, best first.
+/// Threads of the blocks that walk rows, best first.
 std::vector<int> walking_threads(const CudaRowFoldsProblem& problem, int vector) {
-  if (!problem.has_open_columns)
-    return problem.rows < rows_to_fill ? std::vector{1024, 512, 256} : std::vector{512, 256, 1024};
+  if (problem.rows < rows_to_fill) return {1024, 512, 256};
+  if (!problem.has_open_columns) return {512, 256, 1024};
   constexpr std::int64_t of_thread = 8;
   const std::int64_t wanted = std::clamp<std::int64_t>(problem.columns / (of_thread * vector), 32, 512);
   const auto best = static_cast<int>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
   return {best, best == 512 ? 1024 : best * 2, best == 32 ? 64 : best / 2};
 }
 
-std::string walks_text(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice, int vector) {
-  return fmt::format("constexpr int VECTOR = {}, UNROLL = {};\n{}{}{}", vector, choice.items,
-                     items_text(problem, vector), results_text(problem), embedded::cuda_row_walks);
+/// Blocks that walk a row together, where there are few rows: so many that each thread still has several vectors.
+int walking_blocks(const CudaRowFoldsProblem& problem, int threads, int vector, int most) {
+  constexpr std::int64_t least_vectors = 4;
+  int blocks = 1;
+  while (blocks * 2 <= most && problem.rows * blocks * 2 <= rows_to_fill &&
+         problem.columns >= least_vectors * threads * vector * blocks * 2)
+    blocks *= 2;
+  return blocks;
+}
+
+/// Rows that are walked.
+std::vector<CudaRowFoldsChoice> walking_choices(const CudaRowFoldsProblem& problem, int most_blocks) {
+  const int vector = vector_of(problem);
+  const std::int64_t held = vector * held_operands(problem);
+  std::vector<CudaRowFoldsChoice> choices;
+  for (const int threads : walking_threads(problem, vector)) {
+    const int blocks = walking_blocks(problem, threads, vector, most_blocks);
+    const std::int64_t vectors = ceil_div(problem.columns, std::int64_t{threads} * vector * blocks);
+    const std::int64_t most_items = std::min<std::int64_t>(problem.rows < rows_to_fill ? 16 : 8, vectors);
+    const auto items = static_cast<int>(std::clamp<std::int64_t>(32 / held, 1, most_items));
+    choices.push_back({{threads, 1, false, items}, blocks});
+    if (blocks > 1) choices.push_back({{threads, 1, false, items}, blocks / 2});
+  }
+  return choices;
+}
+
+std::string walks_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice, int vector) {
+  return fmt::format("constexpr int VECTOR = {}, UNROLL = {}, CLUSTER = {};\n{}{}{}", vector, choice.items,
+                     choice.cluster, items_text(problem, vector), results_text(problem),
+                     embedded::cuda_row_walks);
 }
 
 /// Of the functions that make a row. Rows of open columns are walked by vectors where all of them are aligned, else by single
 /// numbers.
-std::string rows_text(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
+std::string rows_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice) {
   const int vector = vector_of(problem);
   std::string text, call = "run_rows(arguments);";
   if (choice.items == 0) {
@@ -207,27 +234,27 @@ std::string row_fold_name(std::size_t fold) {
   return fmt::format("fold_of<{}>(folds)", fold);
 }
 
-std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem) {
+std::vector<CudaRowFoldsChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem, int most_blocks) {
   const bool is_few = !problem.has_row && problem.rows < rows_to_fill;  // then many threads fold a row
-  std::vector<CudaNormChoice> choices;
+  std::vector<CudaRowFoldsChoice> choices;
   if (!problem.has_open_columns)
-    choices = choices_of({.columns = problem.columns,
-                          .vector = vector_of(problem),
-                          .operands = held_operands(problem),
-                          .least_threads = 8,
-                          .most_rows = 32,
-                          .well_held = is_few ? 8 : 32,
-                          .most_held = is_few ? 32 : 96});
+    for (const CudaNormChoice& choice : choices_of({.columns = problem.columns,
+                                                    .vector = vector_of(problem),
+                                                    .operands = held_operands(problem),
+                                                    .least_threads = 8,
+                                                    .most_rows = 32,
+                                                    .well_held = is_few ? 8 : 32,
+                                                    .most_held = is_few ? 32 : 96}))
+      choices.push_back({choice, 1});
   const bool is_long = problem.has_row && problem.columns > long_row && problem.rows < many_rows;
-  if (!choices.empty() || is_long) return choices;
-  const int vector = vector_of(problem);
-  const std::int64_t held = vector * held_operands(problem);
-  const int items = static_cast<int>(std::clamp<std::int64_t>(32 / held, 1, is_few ? 16 : 8));
-  for (const int threads : walking_threads(problem, vector)) choices.push_back({threads, 1, false, items});
-  return choices;
+  return choices.empty() && !is_long ? walking_choices(problem, most_blocks) : choices;
 }
 
-CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaNormChoice& choice) {
+std::string CudaRowFoldsChoice::to_string() const {
+  return CudaNormChoice::to_string() + (cluster > 1 ? fmt::format(" cluster {}", cluster) : "");
+}
+
+CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice) {
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
   launch.entry = entry_name(fmt::format("row_folds_{}", dtype_name(problem.out)), problem.is_open,
@@ -236,6 +263,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
                                            {"columns", problem.columns, problem.has_open_columns}};
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
+  if (choice.items > 0) result.source.text += embedded::cuda_hopper;
   result.source.text += fmt::format(
       "constexpr int THREADS = {}, ROWS_OF_BLOCK = {}, FOLDS = {};\n"
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, HAS_ROW = {};\ntypedef {} Out;\n",
@@ -250,8 +278,9 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaN
   result.source.text += arguments_text(operands, extents, further);
   result.source.text += embedded::cuda_fold_keys;
   result.source.text += folds_text(problem) + rows_text(problem, choice);
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
+  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows) * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
+  launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
   pass_arguments(launch, problem.out_argument, operands, extents, further.size());
   return result;

@@ -45,14 +45,20 @@ struct CudaRowFoldsProblem {
 };
 [[nodiscard]] Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel);
 
-/// As of the row template, but that with `items` rows are walked, with so many vectors under way. Choices worth racing, the best
-/// guess first; none when rows that are used again are few and very long.
-[[nodiscard]] std::vector<CudaNormChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem);
+/// As of the row template, but that with `items` rows are walked, with so many vectors under way.
+struct CudaRowFoldsChoice : CudaNormChoice {
+  int cluster = 1;  ///< blocks that walk a row together
+  bool operator==(const CudaRowFoldsChoice&) const = default;
+  [[nodiscard]] std::string to_string() const;
+};
+/// Choices worth racing, the best guess first; none when rows that are used again are few and very long. `most_blocks` of a cluster.
+[[nodiscard]] std::vector<CudaRowFoldsChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem,
+                                                                     int most_blocks);
 /// Columns that a thread takes together.
 [[nodiscard]] int vector_of(const CudaRowFoldsProblem& problem);
 /// C for fold number `fold` of `sums`.
 [[nodiscard]] std::string row_fold_name(std::size_t fold);
 [[nodiscard]] CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem,
-                                               const CudaNormChoice& choice);
+                                               const CudaRowFoldsChoice& choice);
 
 }  // namespace sylvite

@@ -257,7 +257,7 @@ Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
   if (!problem.has_row && parts.folded.size() < 2 && type.rank() > 1 && problem.columns < least_alone)
     return {{}, "its only fold is of few numbers"};
   std::string refusal = read_texts(kernel, folded, parts, problem);
-  if (refusal.empty() && cuda_row_folds_choices(problem).empty())
+  if (refusal.empty() && cuda_row_folds_choices(problem, 1).empty())
     refusal = "its few rows are so long that they do not fit into registers";
   return {problem, refusal};
 }

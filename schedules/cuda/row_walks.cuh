@@ -1,12 +1,13 @@
-// As row_folds.cuh, for rows that do not fit into registers: a block walks its row once for all folds of a pass, and once more for
-// a result that is a row. The second time it comes from the L2 cache.
+// As row_folds.cuh, for rows that do not fit into registers: a cluster of CLUSTER blocks walks a row once for all folds of a pass,
+// and once more for a result that is a row. The second time it comes from the L2 cache. Its blocks' results meet through their
+// shared memories, always in the same order.
 //
 // schedules/cuda/row_folds.cpp writes the same ahead of this text, but for ITEMS, EXACT and rows.cuh, and
-//   THREADS                   of the block, and so of a row
+//   THREADS, CLUSTER          threads of a block, blocks of a row
 //   UNROLL                    items that a thread has under way
 //   PASSES, pass_of<F>()      how many, and in which fold F is taken
 
-constexpr int WARPS = THREADS / 32, STEP = THREADS * VECTOR;
+constexpr int WARPS = THREADS / 32, STEP = CLUSTER * THREADS * VECTOR;
 
 template <int F = 0>
 DEVICE void begin(Folds& own) {
@@ -57,12 +58,41 @@ DEVICE void take_folds(Folds& folds, const u64 (*parts)[WARPS]) {
   }
 }
 
+// What the blocks of a cluster have, in one order. Threads that need no more of the folds may leave them as they are.
+template <int PASS, int F = 0>
+DEVICE void share_totals(const Folds& folds, u64* totals) {
+  if constexpr (F < FOLDS) {
+    if constexpr (pass_of<F>() == PASS) {
+      const auto x = fold_of<F>(folds);
+      if (threadIdx.x == 0) *(decltype(identity<F>())*)&totals[F] = x;
+    }
+    share_totals<PASS, F + 1>(folds, totals);
+  }
+}
+template <int PASS, int F = 0>
+DEVICE void take_totals(Folds& folds, const u64* totals) {
+  if constexpr (F < FOLDS) {
+    if constexpr (pass_of<F>() == PASS) {
+      auto x = identity<F>();
+#pragma unroll
+      for (int i = 0; i < CLUSTER; i++) {
+        const u64 bits = read_bits_at(address_at(shared_address(&totals[F]), i));
+        const auto other = *(const decltype(x)*)&bits;
+        x = i == 0 ? other : join<F>(x, other);
+      }
+      fold_of<F>(folds) = x;
+    }
+    take_totals<PASS, F + 1>(folds, totals);
+  }
+}
+
 template <int PASS>
-DEVICE void walk(const Arguments& a, long long row, int columns, Folds& folds, u64 (*parts)[WARPS]) {
+DEVICE void walk(const Arguments& a, long long row, int begins, int columns, Folds& folds, u64 (*parts)[WARPS],
+                 u64* totals) {
   if constexpr (PASS < PASSES) {
     Folds own;
     begin(own);
-    int column = threadIdx.x * VECTOR;
+    int column = begins;
     for (; column + (UNROLL - 1) * STEP < columns; column += UNROLL * STEP) {
       Item items[UNROLL];
 #pragma unroll
@@ -84,22 +114,29 @@ DEVICE void walk(const Arguments& a, long long row, int columns, Folds& folds, u
     share_folds<PASS>(own, parts);
     __syncthreads();
     take_folds<PASS>(folds, parts);
-    walk<PASS + 1>(a, row, columns, folds, parts);
+    if constexpr (CLUSTER > 1) {
+      share_totals<PASS>(folds, totals);
+      cluster_sync_shared();
+      if (PASS + 1 < PASSES || HAS_ROW || threadIdx.x == 0) take_totals<PASS>(folds, totals);
+    }
+    walk<PASS + 1>(a, row, begins, columns, folds, parts, totals);
   }
 }
 
 DEVICE void run_rows(const Arguments& arguments) {
-  __shared__ u64 parts[FOLDS][WARPS];
-  const int columns = extents_of(arguments).columns;
-  const long long row = blockIdx.x;
+  __shared__ u64 parts[FOLDS][WARPS], totals[FOLDS];
+  const int columns = extents_of(arguments).columns, rank = blockIdx.x % CLUSTER;
+  const long long row = blockIdx.x / CLUSTER;
+  const int begins = (rank * THREADS + threadIdx.x) * VECTOR;
   Folds folds;
-  walk<0>(arguments, row, columns, folds, parts);
-  if (threadIdx.x == 0) finish_numbers(arguments, row, folds);
+  walk<0>(arguments, row, begins, columns, folds, parts, totals);
+  if (rank == 0 && threadIdx.x == 0) finish_numbers(arguments, row, folds);
   if constexpr (HAS_ROW) {
-    for (int column = threadIdx.x * VECTOR; column < columns; column += STEP) {
+    for (int column = begins; column < columns; column += STEP) {
       Item item;
       load_item(arguments, row, column, item);
       finish(arguments, row, column, item, folds);
     }
   }
+  if constexpr (CLUSTER > 1) cluster_sync();  // nobody leaves while its results are read
 }

@@ -18,7 +18,7 @@ TEST_P(GpuCudaRowFolds, AgreesWithTheInterpreter) {
   ASSERT_EQ(reading.refusal, "");
   const std::vector<Tensor> inputs = normal_inputs(kernel, 3);
   const std::vector<Tensor> references = interpret(kernel.body, inputs);
-  for (const CudaNormChoice& choice : cuda_row_folds_choices(reading.problem)) {
+  for (const CudaRowFoldsChoice& choice : cuda_row_folds_choices(reading.problem, 8)) {
     const std::vector<Tensor> results =
         run_template_outputs(make_cuda_row_folds(reading.problem, choice), kernel, inputs, 2);
     for (std::size_t i = 0; i < references.size(); ++i) {
@@ -47,7 +47,7 @@ TEST_F(GpuOpenRowFolds, FoldsRowsOfAnyLength) {
     ASSERT_EQ(reading.refusal, "");
     const std::vector<Tensor> inputs = normal_inputs(kernel, 3);
     const std::vector<Tensor> references = interpret(kernel.body, inputs);
-    for (const CudaNormChoice& choice : cuda_row_folds_choices(reading.problem)) {
+    for (const CudaRowFoldsChoice& choice : cuda_row_folds_choices(reading.problem, 8)) {
       const std::vector<Tensor> results =
           run_template_outputs(make_cuda_row_folds(reading.problem, choice), kernel, inputs, 2);
       for (std::size_t i = 0; i < references.size(); ++i)

@@ -25,7 +25,7 @@ inline constexpr const char* row_fold_texts[] = {
     // a sum alone, of rows of an odd length that are read as bf16
     R"(graph g(%x: bf16[9,1001]) { %y: f32[9,1001] = cast(%x) {to="f32"} %s: f32[9,1] = reduce_sum(%y) {axes=[1], keepdims=1} return %s })",
     // a mean of few long rows, without the folded dim
-    R"(graph g(%x: f32[3,50257], %n: f32[]) { %s: f32[3] = reduce_sum(%x) {axes=[1], keepdims=0} %m: f32[3] = sqrt(%s) return %m })",
+    R"(graph g(%x: f32[3,50257], %n: f32[]) { %s: f32[3] = reduce_sum(%x) {axes=[1], keepdims=0} %m: f32[3] = mul(%s, %n) return %m })",
     // folds of every kind, read once
     R"(graph g(%x: f32[37,1000], %z: f32[1]) { %a: f32[37,1] = reduce_max(%x) {axes=[1], keepdims=1} %b: f32[37,1] = reduce_min(%x) {axes=[1], keepdims=1} %p: i64[37,1] = arg_max(%x) {axis=1, keepdims=1, select_last=0} %q: i64[37] = arg_min(%x) {axis=1, keepdims=0, select_last=1} %g: bool[37,1000] = greater(%x, %z) %h: i64[37,1000] = cast(%g) {to="i64"} %c: i64[37,1] = reduce_sum(%h) {axes=[1], keepdims=1} %i: i32[37,1000] = cast(%g) {to="i32"} %d: i32[37,1] = reduce_max(%i) {axes=[1], keepdims=1} %e: bool[37,1] = cast(%d) {to="bool"} return %a, %b, %p, %q, %c, %e })",
     // places in few long rows

@@ -59,8 +59,8 @@ TEST(CudaRowFolds, Compiles) {
   if (!cuda::missing_nvrtc().empty()) GTEST_SKIP() << cuda::missing_nvrtc();
   for (const char* text : row_fold_texts) {
     const CudaRowFoldsProblem problem = read_cuda_row_folds(norm_kernel(text)).problem;
-    const std::vector<CudaNormChoice> choices = cuda_row_folds_choices(problem);
-    for (const CudaNormChoice& choice : {choices.front(), choices.back()})
+    const std::vector<CudaRowFoldsChoice> choices = cuda_row_folds_choices(problem, 8);
+    for (const CudaRowFoldsChoice& choice : {choices.front(), choices.back()})
       EXPECT_GT(cuda::compile_cuda(make_cuda_row_folds(problem, choice).source).size(), 1000U)
           << choice.to_string();
   }
