@@ -5,6 +5,7 @@
 //   transpose(gather(transpose(x))), the transposes each other's inverse -> gather along the dim as it lies in x
 //   pointwise(x, broadcast_to(y)) with a result of x's extents -> pointwise(x, y)
 //   broadcast_to(constant whose elements are all the same) -> broadcast_to(one number)
+//   reduce_*(x) over dims of one element -> reshape(x)    arg_*(x) along such a dim -> zeros
 
 #include <algorithm>
 #include <cstring>
@@ -171,11 +172,29 @@ bool broadcast_one(GraphRewriter& rewriter, const Node& node, ValueId input) {
   return true;
 }
 
+/// A fold of one element is that, and its place the first.
+bool drop_fold(GraphRewriter& rewriter, const Node& node) {
+  const Dims dims = rewriter.source().type(node.inputs[0]).dims();
+  const bool is_place = !node.attributes.has("axes");
+  const Dims axes = is_place ? Dims{node.attributes.integer("axis")} : node.attributes.integers("axes");
+  if (std::ranges::any_of(axes, [&](std::int64_t axis) { return dims[static_cast<std::size_t>(axis)] != 1; }))
+    return false;
+  const TensorType& out = rewriter.source().type(node.outputs[0]);
+  if (!is_place) {
+    rewriter.replace(node, Op::reshape, {rewriter.mapped(node.inputs[0])}, shape_attribute(out));
+    return true;
+  }
+  const ValueId zero = rewriter.graph().add_constant(Tensor(out.dtype, Dims(out.dims().size(), 1)));
+  rewriter.replace(node, Op::broadcast_to, {zero}, shape_attribute(out));
+  return true;
+}
+
 }  // namespace
 
 Graph simplify_views(const Graph& graph) {
   return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
     if (node.op == Op::gather) return gather_to_slice(rewriter, node);
+    if (has_trait(node.op, OpTrait::reduction)) return drop_fold(rewriter, node);
     if (has_trait(node.op, OpTrait::pointwise) && node.op != Op::cast) return drop_broadcasts(rewriter, node);
     if (!has_trait(node.op, OpTrait::movement) && node.op != Op::cast) return false;
     if (node.inputs.empty()) return false;
