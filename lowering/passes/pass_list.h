@@ -105,6 +105,8 @@ namespace sylvite {
 /// ahead of flatten, which joins dims.
 [[nodiscard]] Graph divide_folds(const Graph& graph);
 
+/// The same graph in which few elements that are taken of rows of softmax or log_softmax are made without the others.
+[[nodiscard]] Graph pick_shares(const Graph& graph);
 /// The same graph in which arg_max and arg_min of rows are along their innermost dim, and those of few long rows are found by parts.
 [[nodiscard]] Graph divide_places(const Graph& graph);
 

@@ -375,14 +375,18 @@ Graph mean_of_models() {
   return graph;
 }
 
-/// The greatest of many numbers, and where it is.
+/// The greatest of many numbers, and where it is, and one share of each row.
 Graph greatest() {
   Graph graph;
   graph.name = "greatest";
   const ValueId x = graph.add_input("x", f32({64, 1024}));
   graph.outputs = {graph.add(Op::reduce_max, {x}, {{"axes", Dims{0, 1}}, {"keepdims", std::int64_t{0}}}),
                    graph.add(Op::arg_max, {add_reshape(graph, graph.add(Op::sign, {x}), {64 * 1024})},
-                             {{"axis", std::int64_t{0}}})};  // equal in any precision
+                             {{"axis", std::int64_t{0}}}),  // equal in any precision
+                   graph.add(Op::gather_elements,
+                             {graph.add(Op::softmax, {x}, {{"axis", std::int64_t{1}}}),
+                              graph.add_constant(Tensor(DType::i64, {64, 1}))},
+                             {{"axis", std::int64_t{1}}})};
   return graph;
 }
 
