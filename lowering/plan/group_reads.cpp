@@ -27,4 +27,27 @@ void add_writers(const Graph& graph, const std::map<ValueId, std::size_t>& write
     if (input != no_value) add_writers(graph, writers, input, found);
 }
 
+std::optional<Group> front_of_fold(const Graph& graph, const Group& group, NodeId fold) {
+  const std::set<NodeId> all(group.nodes.begin(), group.nodes.end());
+  const auto producers_in = [&](NodeId id, const std::set<NodeId>& nodes) {
+    std::set<NodeId> found;
+    for (const ValueId input : graph.node(id).inputs)
+      if (const NodeId producer = input == no_value ? no_node : graph.value(input).producer;
+          nodes.contains(producer))
+        found.insert(producer);
+    return found;
+  };
+  std::set<NodeId> front = {fold};
+  for (auto id = all.rbegin(); id != all.rend(); ++id)  // nodes follow what they read
+    if (front.contains(*id)) front.merge(producers_in(*id, all));
+  if (front.size() == all.size()) return std::nullopt;
+  for (const NodeId id : all) {
+    if (front.contains(id)) continue;
+    std::set<NodeId> read = producers_in(id, front);
+    read.erase(fold);
+    if (!read.empty()) return std::nullopt;
+  }
+  return Group{{front.begin(), front.end()}, graph.node(fold).outputs, group.reason};
+}
+
 }  // namespace sylvite

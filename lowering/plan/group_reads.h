@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "lowering/plan/fusion.h"
@@ -17,5 +18,9 @@ namespace sylvite {
 /// writes, its number.
 void add_writers(const Graph& graph, const std::map<ValueId, std::size_t>& writers, ValueId id,
                  std::set<std::size_t>& found);
+
+/// A group's fold with all that is ahead of it, as a group of its own: nullopt where no work is behind it, or reads more of these than
+/// the fold.
+[[nodiscard]] std::optional<Group> front_of_fold(const Graph& graph, const Group& group, NodeId fold);
 
 }  // namespace sylvite

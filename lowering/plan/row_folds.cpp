@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/fusion_rules.h"
 #include "lowering/plan/group_body.h"
+#include "lowering/plan/group_reads.h"
 
 namespace sylvite {
 namespace {
@@ -52,7 +54,10 @@ class RowFolder {
       if (!groups_[i].nodes.empty() && folds_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
     }
     for (std::size_t i = groups_.size(); i-- > 0;)  // the last sum of several may take all that it is made of
-      if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) take_sums(i);
+      if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) {
+        take_sums(i);
+        join_front(i);
+      }
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
     return std::move(groups_);
   }
@@ -92,6 +97,50 @@ class RowFolder {
       groups_[sum] = {};
     }
     groups_[i] = std::move(together);
+  }
+
+  /// What a fold of many elements takes of another that stays where it is made, as its results are read on the way: both are made
+  /// there, and the work behind the fold is left.
+  void join_front(std::size_t i) {
+    constexpr std::int64_t much_bytes = 16 << 20;  // which take longer to read than a launch takes
+    const auto fold = std::ranges::find_if(groups_[i].nodes,
+                                           [&](NodeId id) { return is_row_fold(graph_, graph_.node(id)); });
+    if (fold == groups_[i].nodes.end() || graph_.type(graph_.node(*fold).inputs[0]).byte_size() < much_bytes)
+      return;
+    std::optional<Group> front = front_of_fold(graph_, groups_[i], *fold);
+    if (!front) return;
+    for (const auto& [value, first] : sums_) {
+      if (first >= i || !values_read(graph_, *front).contains(value) || !is_made_before(*front, value, first))
+        continue;
+      std::set<NodeId> nodes(groups_[first].nodes.begin(), groups_[first].nodes.end());
+      nodes.insert(front->nodes.begin(), front->nodes.end());
+      Group together{{nodes.begin(), nodes.end()},
+                     {value, front->outputs[0]},
+                     groups_[first].reason + "; beside " + front->reason};
+      if (!options_.refuse_template(kernel_of(graph_, together)).empty()) continue;
+      for (const NodeId id : front->nodes) {
+        groups_of_[id].erase(i);
+        groups_of_[id].insert(first);
+      }
+      std::erase_if(groups_[i].nodes,
+                    [&](NodeId id) { return std::ranges::find(front->nodes, id) != front->nodes.end(); });
+      groups_[i].reason = "work on several folds";
+      groups_[first] = std::move(together);
+      sums_.erase(groups_[i].outputs[0]);
+      sums_.erase(value);
+      return;
+    }
+  }
+
+  /// All but `value` that a group reads, before group `first`?
+  [[nodiscard]] bool is_made_before(const Group& group, ValueId value, std::size_t first) const {
+    std::map<ValueId, std::size_t> writers;
+    for (std::size_t i = first + 1; i < groups_.size(); ++i)
+      for (const ValueId output : groups_[i].outputs) writers[output] = i;
+    std::set<std::size_t> after;
+    for (const ValueId read : values_read(graph_, group))
+      if (read != value) add_writers(graph_, writers, read, after);
+    return after.empty();
   }
 
   /// Outside of group i and those that it takes. Nodes may be in several groups.

@@ -101,25 +101,12 @@ class TwinJoiner {
   /// where that is a twin of `i`, and much is read once instead of twice.
   [[nodiscard]] std::optional<Group> twin_within(std::size_t i, std::size_t j) const {
     if (!fold_alike(i, j) || folded_type(i).byte_size() < much_bytes || !pays(i, j)) return std::nullopt;
-    const NodeId fold = candidates_[j].fold;
-    const std::set<NodeId> all(groups_[j].nodes.begin(), groups_[j].nodes.end());
-    std::set<NodeId> front = {fold};
-    for (auto id = all.rbegin(); id != all.rend(); ++id)  // nodes follow what they read
-      for (const ValueId input : graph_.node(*id).inputs)
-        if (const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
-            front.contains(*id) && all.contains(producer))
-          front.insert(producer);
-    if (front.size() == all.size()) return std::nullopt;
-    for (const NodeId id : all)
-      for (const ValueId input : graph_.node(id).inputs)
-        if (const NodeId producer = input == no_value ? no_node : graph_.value(input).producer;
-            !front.contains(id) && producer != fold && front.contains(producer))
-          return std::nullopt;
-    Group part{{front.begin(), front.end()}, graph_.node(fold).outputs, groups_[j].reason};
+    std::optional<Group> part = front_of_fold(graph_, groups_[j], candidates_[j].fold);
+    if (!part) return std::nullopt;
     std::set<std::size_t> read;
-    for (const ValueId input : values_read(graph_, part)) add_writers(graph_, writers_, input, read);
+    for (const ValueId input : values_read(graph_, *part)) add_writers(graph_, writers_, input, read);
     if (!read.empty() && *read.rbegin() >= i) return std::nullopt;
-    if (!options_.refuse_template(kernel_of(graph_, joined(groups_[i], part))).empty()) return std::nullopt;
+    if (!options_.refuse_template(kernel_of(graph_, joined(groups_[i], *part))).empty()) return std::nullopt;
     return part;
   }
 

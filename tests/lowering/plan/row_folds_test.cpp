@@ -81,6 +81,18 @@ TEST_F(RowFolds, SumsOfWhatOtherFoldsMadeAreOneKernelWithThem) {
   expect_faithful(graph, lower(graph, with_template_for(2)), 1e-4);
 }
 
+/// As a loss does, which takes one element of each row: the rows are many, and read once.
+TEST_F(RowFolds, AFoldJoinsWhatOthersReadOnTheWay) {
+  const ValueId rows = graph.add_input("rows", f32({6000, 800}));
+  const ValueId most = graph.add(Op::reduce_max, {rows}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+  const ValueId powers = sum(graph.add(Op::exp, {sub(rows, most)}), 1);
+  const ValueId places = graph.add_input("places", make_type(DType::i64, {6000, 1}));
+  const ValueId picked = graph.add(Op::gather_elements, {rows, places}, {{"axis", std::int64_t{1}}});
+  graph.outputs = {sub(sub(picked, most), graph.add(Op::log, {powers}))};
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), testing::ElementsAre(2, 1, 1));
+  EXPECT_THAT(outputs_of_launches(graph, with_template_for(1)), testing::ElementsAre(1, 1, 1));
+}
+
 /// Work on the rows takes all of them before.
 TEST_F(RowFolds, WorkTakesSumsOfSums) {
   const ValueId most = graph.add(Op::reduce_max, {d}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
