@@ -2,11 +2,13 @@
 
 import functools
 import os
+import shutil
 import subprocess
+import tempfile
 import time
 import weakref
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from . import _command, _native
 from ._settings import command_options, settings
@@ -25,7 +27,10 @@ def _given(value: Any) -> Any:
     if array.dtype.kind not in "UOST":
         return value
     texts = array.ravel().tolist()
-    if any(issubclass(kind, bytes) for kind in set(map(type, texts))):
+    kinds = set(map(type, texts))
+    if others := [kind.__name__ for kind in kinds if not issubclass(kind, (str, bytes))]:
+        raise _native.InputError(f"an array of objects with {', '.join(others)}: expected texts, or numbers of one type")
+    if any(issubclass(kind, bytes) for kind in kinds):
         texts = [text.decode() if isinstance(text, bytes) else text for text in texts]
     return list(array.shape), texts
 
@@ -169,8 +174,35 @@ class Model:
         return f"<sylvite.Model '{self._path}': {', '.join(self.input_names)} -> {', '.join(self.output_names)}>"
 
 
+_Made = TypeVar("_Made", bound=Model)
+
+
+def in_own_folder(make: Callable[[str], _Made]) -> _Made:
+    """A model whose files `make` writes into the folder that it is given, which goes with the model."""
+    folder = tempfile.mkdtemp()
+    try:
+        model = make(folder)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+    return model
+
+
+def _is_content(model: Any) -> bool:
+    return isinstance(model, (bytes, bytearray, memoryview)) or hasattr(model, "SerializeToString")
+
+
+def _write(model: Any, folder: str) -> str:
+    """The file of what is no file yet."""
+    path = os.path.join(folder, "model.onnx")
+    with open(path, "wb") as file:
+        file.write(model.SerializeToString() if hasattr(model, "SerializeToString") else model)
+    return path
+
+
 def compile(  # noqa: A001: the name that the C++ interface has
-    model: str | os.PathLike[str],
+    model: Any,
     *,
     mode: str = "default",
     options: Mapping[str, Any] | None = None,
@@ -179,7 +211,7 @@ def compile(  # noqa: A001: the name that the C++ interface has
     config_files: Sequence[str] = (),
     first_answer: str | None = None,
 ) -> Model:
-    """Compiles the ONNX model in a file.
+    """Compiles an ONNX model: its path, its bytes, or an `onnx.ModelProto`.
 
     `mode` is default, reduce-overhead or max-autotune. `options` are knobs by name, as in {"compile.threads": 2}.
     `dims` are sizes of symbolic dimensions: a number, (low, high), or text as --dims takes it, "1..64@8".
@@ -191,7 +223,10 @@ def compile(  # noqa: A001: the name that the C++ interface has
     """
     if first_answer is not None:
         options = {**(options or {}), "compile.first_answer": first_answer}
-    return Model(os.fspath(model), settings(mode, options, dims, config_files, states))
+    made = settings(mode, options, dims, config_files, states)
+    if _is_content(model):
+        return in_own_folder(lambda folder: Model(_write(model, folder), made))
+    return Model(os.fspath(model), made)
 
 
 def export(
@@ -207,13 +242,16 @@ def export(
 ) -> str:
     """Writes a model as a static library with C header, weights and CMake package (docs/embedding.md).
 
-    `model` is an ONNX file or what `torch.export.export` returns; `states` are as for `compile`. Further options: `name`, a C
+    `model` is an ONNX model as for `compile`, or what `torch.export.export` returns; `states` are as for `compile`. Further options: `name`, a C
     identifier; `embed_weights`, into the library instead of a file beside it; `architectures`, with compile.device=cuda the GPUs to
     make machine code for. Returns what `sylvite export` prints.
     """
     made = settings(mode, options, dims, config_files, states)
     if isinstance(model, (str, os.PathLike)):
         return run_export(os.fspath(model), folder, made, **export_options)
+    if _is_content(model):
+        with tempfile.TemporaryDirectory() as own:
+            return run_export(_write(model, own), folder, made, **export_options)
     from .torch_export import written
 
     with written(model) as program:

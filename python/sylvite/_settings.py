@@ -18,7 +18,7 @@ def knob_text(value: Any) -> str:
 
 def sizes_text(sizes: Any) -> str:
     """Sizes as `--dims` has them, from 4, (1, 64) or "1..64@8"."""
-    if isinstance(sizes, (tuple, list)):
+    if isinstance(sizes, (tuple, list)) and len(sizes) == 2:
         low, high = sizes
         return f"{low}..{'' if high is None else high}"
     return str(sizes)
@@ -32,7 +32,9 @@ def settings(
     states: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What the native module takes."""
-    mode = mode or "default"
+    mode = str(mode or "default")
+    if isinstance(config_files, str):
+        config_files = [config_files]
     return {
         "mode": MODES.get(mode, mode),
         "set": {name: knob_text(value) for name, value in (options or {}).items()},

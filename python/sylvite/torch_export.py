@@ -6,9 +6,7 @@ import dataclasses
 import json
 import os
 import pathlib
-import shutil
 import tempfile
-import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,7 +15,7 @@ from torch.export._tree_utils import reorder_kwargs
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from . import _native
-from ._model import Model
+from ._model import Model, in_own_folder
 from ._settings import settings
 from .torch_backend import Decompositions, refusals
 from .torch_graph import DTYPES, DenseWriter, Text, computes, unwritable
@@ -195,14 +193,9 @@ def from_torch(
     those of its example; `dims` says otherwise, by torch's names (s0). With `path`, NAME.torch, the program and its weights are kept as
     files, which `sylvite.compile` and the command take. Raises subclasses of sylvite.Error.
     """
-    folder = tempfile.mkdtemp() if path is None else ""
-    try:
-        program = write(program, path or os.path.join(folder, "model.torch"))
-        model = ExportedModel(program, settings(mode, options, {**program.dims, **(dims or {})}))
-    except BaseException:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
-    if folder:
-        weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
-    return model
+
+    def make(folder: str) -> ExportedModel:
+        kept = write(program, path or os.path.join(folder, "model.torch"))
+        return ExportedModel(kept, settings(mode, options, {**kept.dims, **(dims or {})}))
+
+    return in_own_folder(make) if path is None else make("")

@@ -118,6 +118,20 @@ class Calls(WithFolder):
         np.testing.assert_array_equal(double(made)[0], np.ones(4))  # a tensor of ours as an input
         self.assertEqual(made.__dlpack_device__(), (1, 0))
 
+    def test_bytes_and_protos(self):
+        path = save(self.folder.name, [oh.make_node("Neg", ["x"], ["y"])], [("x", F32, [2])], [("y", F32, [2])])
+        for given in (path.read_bytes(), bytearray(path.read_bytes()), onnx.load(path)):
+            model = sylvite.compile(given, options=OPTIONS)
+            np.testing.assert_array_equal(model(np.float32([1, 2]))[0], [-1, -2])
+            own = pathlib.Path(model._path).parent
+            self.assertIn("neg", model.explain())
+            self.assertIn("library", sylvite.export(given, pathlib.Path(self.folder.name) / "out", options=OPTIONS, name="net"))
+            del model
+            gc.collect()
+            self.assertFalse(own.exists())
+        with self.assertRaises(sylvite.ModelError):
+            sylvite.compile(b"no model")
+
     def test_open_sizes(self):
         model = self.compile([oh.make_node("Add", ["a", "a"], ["c"])], [("a", F32, ["n", 3])], [("c", F32, ["n", 3])],
                              dims={"n": (1, 8)})
@@ -208,6 +222,8 @@ class Errors(WithFolder):
             model(a, np.array([["x"]]))
         with self.assertRaisesRegex(sylvite.InputError, "format"):
             model(a, np.zeros((2, 3), np.complex64))
+        with self.assertRaisesRegex(sylvite.InputError, "objects with float"):
+            model(a, a.astype(object))
 
     def test_kinds(self):
         missing = pathlib.Path(self.folder.name) / "missing.onnx"
@@ -223,6 +239,12 @@ class Errors(WithFolder):
             sylvite.compile(missing, options={"compile.thread": 1})
         with self.assertRaisesRegex(sylvite.UsageError, "mode"):
             sylvite.compile(missing, mode="fast")
+        with self.assertRaisesRegex(sylvite.UsageError, "mode = '3'"):
+            sylvite.compile(missing, mode=3)
+        with self.assertRaisesRegex(sylvite.IoError, "other.ini"):
+            sylvite.compile(missing, config_files="other.ini")
+        with self.assertRaisesRegex(sylvite.UsageError, "not a size"):
+            self.compile([oh.make_node("Neg", ["x"], ["y"])], [("x", F32, ["n"])], [("y", F32, ["n"])], dims={"n": (1,)})
 
 
 class Reports(WithFolder):
