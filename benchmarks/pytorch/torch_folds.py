@@ -8,24 +8,16 @@ Kernels may begin before those ahead of them end, which wait then: such times co
 """
 
 import argparse
+import pathlib
+import sys
 
 import torch
 from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
-FUNCTIONS = {
-    "sum": lambda x: x.sum(),
-    "mean of squares": lambda x: (x * x).mean(),
-    "extremes": lambda x: (x.max(), x.amin(), x.amax(-1)),
-    "places": lambda x: (x.argmax(), x.argmin(), x.argmax(-1), x.max(-1), x.min(-1).indices),
-    "norms": lambda x: (x.norm(), x / x.norm(dim=-1, keepdim=True), x.abs().amax()),
-    "variances": lambda x: (x.var(), x.std(-1), x.mean(-1, keepdim=True)),
-    "counts": lambda x: ((x > 0).sum(), (x > 3).any(), (x > -9).all(), (x > 1).sum(-1)),
-    "product": lambda x: (x * 1e-3 + 1).prod(),
-    "logarithms": lambda x: (x.logsumexp(-1), x.logsumexp((0, 1))),
-    "columns": lambda x: (x.sum(0), x.argmax(0)),
-    "clipped": lambda x: x * (1 / x.norm()).clamp(max=1),
-}
+sys.path.insert(1, str(pathlib.Path(__file__).parents[2] / "python" / "tests"))
+from test_torch_folds import WAYS  # noqa: E402
+
 SHAPES = ((1, 50257), (128, 1000), (32, 50257), (1, 1 << 24), (64, 1 << 18))
 
 
@@ -50,7 +42,7 @@ def main():
     parser.add_argument("--only", default="", help="parts of names, with commas")
     options = parser.parse_args()
     for shape in SHAPES:
-        for name, function in FUNCTIONS.items():
+        for name, function in WAYS.items():
             if not any(part in name for part in options.only.split(",")):
                 continue
             x, told = torch.randn(shape, device="cuda"), []
