@@ -32,7 +32,7 @@ Tensor widened(const Tensor& given, const TensorType& type, std::size_t axis) {
 std::vector<Tensor> with_room(const Program& program, const StateRoom& room, std::vector<Tensor> inputs) {
   const Growth& growth = room.growth;
   const std::int64_t length = program.state_integer(length_number(program, growth));
-  if (length < 0 || length + growth.added > growth.capacity)
+  if (length < 0 || length > growth.capacity - growth.added)
     throw InputError(
         "'{}' is {}, and this run adds {}: states have room for {} (see --dims); reset them to begin "
         "anew",

@@ -3,6 +3,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "frontend/graph/interpreter.h"
@@ -103,6 +105,10 @@ TEST_P(GrowingRuns, PromptsOfAnySizeGoOn) {
   // Back to an earlier length.
   model.set_state("past_sequence", Tensor::scalar_i64(20));
   expect_rows(model.run(inputs(20, 3)).at(0), expected, 20);
+  for (const std::int64_t nowhere : {std::int64_t{-1}, std::numeric_limits<std::int64_t>::max()}) {
+    model.set_state("past_sequence", Tensor::scalar_i64(nowhere));
+    EXPECT_THROW((void)model.run(inputs(20, 3)), InputError) << nowhere;
+  }
 }
 
 /// As many positions as the model has: at the greatest length nothing is cut off its tables.

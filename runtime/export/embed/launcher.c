@@ -130,7 +130,7 @@ static int check_room(sylvite_model* model) {
   const struct sylvite_tables* tables = model->tables;
   const int64_t length = length_of(model);
   const int64_t added = sylvite_value_of(model->numbers, model->program->added);
-  if (tables->capacity == 0 || (length >= 0 && length + added <= tables->capacity)) return SYLVITE_OK;
+  if (tables->capacity == 0 || (length >= 0 && length <= tables->capacity - added)) return SYLVITE_OK;
   return sylvite_fail(model->error, SYLVITE_NO_ROOM,
                       "run: '%s' is %lld, and this run adds %lld: states have room for %lld",
                       tables->states[tables->length_state].name, (long long)length, (long long)added,

@@ -365,13 +365,14 @@ TEST_F(OpenExport, StatesGrowByWhatARunAdds) {
     at += added;
   }
   std::string outputs;
-  const std::string refusal =
-      R"({int64_t state = 0; opened_get_state(model, opened_state_count() - 1, &state);)"
-      R"(printf("%d\n", (int)(state % 1));)"
-      R"(printf("%d %s\n", call(model, &runs[5]), opened_error_message(model));})";
+  const std::string refusal = R"({int length = 0; int64_t beyond = INT64_MAX;)"
+                              R"(printf("%d %s\n", call(model, &runs[5]), opened_error_message(model));)"
+                              R"(while (opened_state(length)->rank > 0) ++length;)"
+                              R"(opened_set_state(model, length, &beyond);)"
+                              R"(printf("%d\n", call(model, &runs[5]));})";
   EXPECT_EQ(run(runs, 600, outputs, refusal),
-            "sequence 1..6%1\n0 bytes more\n0\n"
-            "11 run: 'past_sequence' is 16, and this run adds 3: states have room for 16\n");
+            "sequence 1..6%1\n0 bytes more\n"
+            "11 run: 'past_sequence' is 16, and this run adds 3: states have room for 16\n11\n");
   expect_outputs(runs, outputs, options);
 }
 
