@@ -84,15 +84,19 @@ void local_response_norm(ImportContext& c) {
   constexpr std::int64_t most = 16'384;  // each result adds so many
   if (size < 1 || size > most) throw ModelError("size is {}; expected 1 to {}", size, most);
   if (x.rank() < 3) throw ModelError("the input has {} dims; expected 3 at least", x.rank());
-  const auto axes = static_cast<std::size_t>(x.rank() - 1);
+  // Windows have three axes at most: more are one line of pixels.
+  const Dims dims = x.dims();
+  const std::int64_t pixels = checked_product(Dims(dims.begin() + 2, dims.end()), "pixels");
+  const Sym image = x.rank() > 4 ? reshape(x, {dims[0], dims[1], pixels}) : x;
+  const auto axes = static_cast<std::size_t>(image.rank() - 1);
   const Dims ones(axes, 1);
   MapWindow channels{ones, ones, ones, Dims(2 * axes, 0)};
   channels.kernel[0] = size;
   channels.pads[0] = (size - 1) / 2;
   channels.pads[axes] = size - 1 - channels.pads[0];
-  const Sym mean = squeeze(average_pool(unsqueeze(x * x, {1}), channels, Dims(axes, 0), true), {1});
+  const Sym mean = squeeze(average_pool(unsqueeze(image * image, {1}), channels, Dims(axes, 0), true), {1});
   const Sym base = c.real("bias", 1) + mean * c.real("alpha", 1e-4);
-  c.output(x / apply(Op::pow, base, c.real("beta", 0.75)));
+  c.output(reshape(image / apply(Op::pow, base, c.real("beta", 0.75)), dims));
 }
 
 void lp_norm(ImportContext& c) {

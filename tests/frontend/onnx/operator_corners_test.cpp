@@ -157,5 +157,24 @@ TEST(OperatorCorners, NumbersOfAllMagnitudesHaveTheStepsOfTheirRange) {
               ElementsAre(0, 0, 0, 0));
 }
 
+TEST(OperatorCorners, NeighbouringChannelsNormImagesOfAnyNumberOfAxes) {
+  Tensor x(DType::f32, {2, 5, 24});
+  for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * 7 % 23) - 11);
+  const auto normed = [&](const Dims& dims) {
+    onnx::ModelProto model = empty_model(13);
+    onnx::GraphProto& graph = *model.mutable_graph();
+    add_input(graph, "x", dims);
+    set_integer(add_node(graph, "LRN", {"x"}, {"y"}), "size", 3);
+    add_output(graph, "y");
+    return run(model, {x.reshaped(dims)});
+  };
+  const Tensor line = normed({2, 5, 24});
+  for (const Dims& dims : {Dims{2, 5, 2, 3, 4}, Dims{2, 5, 2, 3, 2, 2}}) {
+    const Tensor image = normed(dims);
+    EXPECT_EQ(image.dims(), dims);
+    for (std::int64_t i = 0; i < line.size(); ++i) ASSERT_EQ(image.as_double(i), line.as_double(i)) << i;
+  }
+}
+
 }  // namespace
 }  // namespace sylvite::operator_corners_test
