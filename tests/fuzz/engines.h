@@ -35,7 +35,7 @@ struct Engine {
 [[nodiscard]] std::shared_ptr<const Setup> setup_without_card(CompileOptions options);
 
 /// Passes for a GPU that put zeros into filters, by which what is not finite becomes NaN.
-constexpr std::string_view passes_with_zeros = "join_groups,join_pixels,widen_few_channels";
+constexpr std::string_view passes_with_zeros = "join_groups,join_pixels,widen_channels,widen_few_channels";
 
 [[nodiscard]] std::span<const Engine> engine_table();
 [[nodiscard]] const Engine& find_engine(std::string_view name);  ///< throws UsageError

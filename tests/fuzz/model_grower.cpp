@@ -19,8 +19,8 @@ constexpr double largest_value = 1e4;
 const std::vector<Growth>& all_growths() {
   static const std::vector<Growth> growths = [] {
     std::vector<Growth> all;
-    for (const auto table :
-         {pointwise_growths(), shape_growths(), index_growths(), fold_growths(), contraction_growths()}) {
+    for (const auto table : {pointwise_growths(), shape_growths(), index_growths(), fold_growths(),
+                             contraction_growths(), loop_growths(), written_growths(), seldom_growths()}) {
       all.insert(all.end(), table.begin(), table.end());
     }
     return all;

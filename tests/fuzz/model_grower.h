@@ -97,6 +97,9 @@ struct Growth {
 [[nodiscard]] std::span<const Growth> index_growths();
 [[nodiscard]] std::span<const Growth> fold_growths();
 [[nodiscard]] std::span<const Growth> contraction_growths();
+[[nodiscard]] std::span<const Growth> loop_growths();
+[[nodiscard]] std::span<const Growth> written_growths();
+[[nodiscard]] std::span<const Growth> seldom_growths();
 
 // Node protos.
 [[nodiscard]] onnx::NodeProto make_node(const std::string& op, const std::vector<std::string>& inputs);
