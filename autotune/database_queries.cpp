@@ -135,7 +135,8 @@ constexpr const char* here = R"(
 
 }  // namespace
 
-std::vector<WinnerRow> top_winners(const Database& database, int limit, const std::string& kernel_prefix) {
+std::vector<WinnerRow> top_winners(const Database& database, std::int64_t limit,
+                                   const std::string& kernel_prefix) {
   SqliteStatement row(database.connection(), R"(
     SELECT kernel, class, target, machine, threads, versions, precision, origin, median_us, slowest_us, error, trials,
            candidate, created_at
@@ -150,8 +151,8 @@ std::vector<WinnerRow> top_winners(const Database& database, int limit, const st
   return found;
 }
 
-std::vector<TrialRow> list_trials(const Database& database, const std::string& kernel_prefix, int limit,
-                                  bool by_time) {
+std::vector<TrialRow> list_trials(const Database& database, const std::string& kernel_prefix,
+                                  std::int64_t limit, bool by_time) {
   SqliteStatement row(database.connection(), R"(
     SELECT trial, created_at, kernel, class, machine, threads, precision, verdict, median_us, best_so_far_us, error,
            compile_seconds, candidate, message

@@ -26,8 +26,8 @@ struct WinnerRow {
   std::string candidate;
   std::string created_at;
 };
-/// The winners that take longest, at most `limit`; only kernels whose id begins with `kernel_prefix`.
-[[nodiscard]] std::vector<WinnerRow> top_winners(const Database& database, int limit,
+/// The winners that take longest, at most `limit` (all when negative); only kernels whose id begins with `kernel_prefix`.
+[[nodiscard]] std::vector<WinnerRow> top_winners(const Database& database, std::int64_t limit,
                                                  const std::string& kernel_prefix = "");
 
 /// One trial, from the view v_history.
@@ -48,9 +48,9 @@ struct TrialRow {
   std::string message;
 };
 /// Trials of kernels whose id begins with `kernel_prefix`: the fastest first when `by_time`, else in order of
-/// time; failures last. At most `limit`.
+/// time; failures last. At most `limit`, all when negative.
 [[nodiscard]] std::vector<TrialRow> list_trials(const Database& database, const std::string& kernel_prefix,
-                                                int limit, bool by_time);
+                                                std::int64_t limit, bool by_time);
 
 struct DatabaseStats {
   std::string path;  ///< "" in memory

@@ -125,7 +125,7 @@ int db_trials(std::span<const std::string> arguments) {
       "Every trial of a kernel, fastest first; KERNEL may be a prefix. What all candidates of a form have\n"
       "in common is left out.");
   add_database_option(options);
-  options.add_value("limit", "N", "rows at most", "50");
+  options.add_value("limit", "N", "rows at most; -1: all", "50");
   options.add_flag("by-date", "in the order they were made");
   options.add_value("schedule", "N", "print the Nth of the rows instead, as Halide C++");
   add_json_option(options, "the rows");

@@ -32,15 +32,14 @@ std::string describe(const Winner& winner) {
 int db_top(Words arguments) {
   Options options("db top [OPTION ...]", "The stored winners that take longest.");
   add_database_option(options);
-  options.add_value("limit", "N", "rows at most", "20");
+  options.add_value("limit", "N", "rows at most; -1: all", "20");
   options.add_value("kernel", "ID", "only kernels whose id begins so");
   add_json_option(options, "the rows");
   if (!options.parse(arguments)) return 0;
   const std::string prefix = options.has("kernel") ? options.value("kernel") : "";
   Table table({"kernel", "class", "median us", "slowest us", "trials", "threads", "from", "form", "machine"});
   nlohmann::json winners = nlohmann::json::array();
-  for (const WinnerRow& row :
-       top_winners(open_database(options), static_cast<int>(options.integer("limit")), prefix)) {
+  for (const WinnerRow& row : top_winners(open_database(options), options.integer("limit"), prefix)) {
     table.add_row({row.kernel, row.kernel_class, time_text(row.median_us), time_text(row.slowest_us),
                    std::to_string(row.trials), std::to_string(row.key.threads), row.origin,
                    form_of(row.candidate), row.key.machine});

@@ -81,9 +81,12 @@ TEST_F(Db, TrialsAreToldApartAndTheirSchedulesShown) {
   EXPECT_EQ(Candidate::parse(second), Candidate::parse(trials[1]["candidate"].get<std::string>()));
   EXPECT_THAT(db({"trials", kernel_, "--schedule", "999"}).err, HasSubstr("--schedule 999"));
   EXPECT_THAT(db({"trials", kernel_, "--limit", "1"}).out, HasSubstr("more: --limit"));
+  EXPECT_EQ(db({"trials", kernel_, "--limit", "-1"}).out, db({"trials", kernel_}).out);
 }
 
 TEST_F(Db, QuestionsAreAnsweredInJsonToo) {
+  for (const char* limit : {"-1", "4294967296"})
+    EXPECT_EQ(json({"top", "--limit", limit})["winners"], json({"top"})["winners"]);
   const nlohmann::json top = json({"top", "--kernel", kernel_})["winners"].at(0);
   EXPECT_EQ(top["kernel"], kernel_);
   EXPECT_GT(top["trials"], 2);
