@@ -13,6 +13,7 @@
 
 #include "base/fork.h"
 #include "base/rounding.h"
+#include "base/sanitizer.h"
 
 namespace sylvite {
 
@@ -32,6 +33,7 @@ class BlockHeap {
   /// 64-byte aligned, contents unspecified. What Memory throws when there is none.
   [[nodiscard]] std::shared_ptr<void> take(std::size_t bytes) {
     const Range block = state_->take(round_up(std::max<std::size_t>(bytes, 1), alignment));
+    show_memory(block.begin, block.size);
     return {block.begin, [state = state_, block](void*) { state->give(block); }};
   }
 
@@ -60,7 +62,12 @@ class BlockHeap {
     Piece* piece;
   };
   struct Piece {
-    explicit Piece(std::size_t bytes) : memory(bytes), range{memory.data(), bytes, this} {}
+    explicit Piece(std::size_t bytes) : memory(bytes), range{memory.data(), bytes, this} {
+      hide_memory(range.begin, range.size);
+    }
+    ~Piece() { show_memory(range.begin, range.size); }
+    Piece(const Piece&) = delete;
+    Piece& operator=(const Piece&) = delete;
     Memory memory;
     Range range;
   };
@@ -104,6 +111,7 @@ class BlockHeap {
     }
 
     void give(const Range& range) {
+      hide_memory(range.begin, range.size);
       const NoFork no_fork;
       const std::lock_guard lock(mutex);
       if (recent.size() == most_recent) join_recent();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/fork.h"
+#include "base/sanitizer.h"
 
 namespace sylvite {
 namespace {
@@ -46,6 +47,7 @@ class RecentBlocks {
     std::move(found + 1, end, found);
     --count_;
     held_ -= bytes;
+    show_memory(block.begin, block.bytes);
     return block;
   }
 
@@ -53,6 +55,7 @@ class RecentBlocks {
   void give(const Block& block) {
     std::array<Block, most_blocks> old;
     std::size_t given_up = 0;
+    hide_memory(block.begin, block.bytes);
     {
       const NoFork no_fork;
       const std::scoped_lock lock(mutex_);
@@ -65,7 +68,10 @@ class RecentBlocks {
       ++count_;
       held_ += block.bytes;
     }
-    for (std::size_t i = 0; i < given_up; ++i) std::free(old[i].begin);
+    for (std::size_t i = 0; i < given_up; ++i) {
+      show_memory(old[i].begin, old[i].bytes);
+      std::free(old[i].begin);
+    }
   }
 
   [[nodiscard]] std::size_t held() {

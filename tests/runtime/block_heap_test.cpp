@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/sanitizer.h"
+
 namespace sylvite::block_heap_test {
 namespace {
 
@@ -46,6 +48,15 @@ TEST(BlockHeap, BlocksInUseDoNotOverlap) {
     }
     std::fill_n(begin, bytes, std::byte{1});
   }
+}
+
+TEST(BlockHeapDeathTest, AddressSanitizerSeesWhoReadsWhatIsFree) {
+  if (!has_address_sanitizer) GTEST_SKIP() << "no AddressSanitizer";
+  Heap heap;
+  const std::shared_ptr<void> used = heap.take(100);
+  const auto* gone = static_cast<const volatile char*>(heap.take(100).get());
+  EXPECT_DEATH((void)*gone, "use-after-poison");
+  EXPECT_EQ(*static_cast<const char*>(heap.take(100).get()), 0);
 }
 
 TEST(BlockHeap, WhatIsHeldIsAboutWhatIsInUseAtOnce) {

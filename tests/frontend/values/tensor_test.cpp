@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/sanitizer.h"
 #include "frontend/values/half.h"
 #include "frontend/values/recent_blocks.h"
 
@@ -37,6 +38,12 @@ TEST(Tensor, TakesMemoryThatCameBackAndClearsIt) {
   EXPECT_NE(another.data(), before);
   EXPECT_EQ(std::ranges::count(again.view<float>(), 0.0F), again.size());
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(again.data()) % 64, 0U);
+}
+
+TEST(TensorDeathTest, AddressSanitizerSeesWhoReadsMemoryThatIsKept) {
+  if (!has_address_sanitizer) GTEST_SKIP() << "no AddressSanitizer";
+  const void* gone = Tensor(DType::f32, {1 << 16}).data();
+  EXPECT_DEATH((void)*static_cast<const volatile float*>(gone), "use-after-poison");
 }
 
 TEST(Tensor, KeepsSoMuchMemory) {
