@@ -17,9 +17,10 @@ inline constexpr bool has_address_sanitizer = false;
 }  // namespace sylvite
 
 extern "C" {
-void __asan_poison_memory_region(const volatile void* begin,
-                                 std::size_t bytes);  // NOLINT: the sanitizer's names
-void __asan_unpoison_memory_region(const volatile void* begin, std::size_t bytes);  // NOLINT
+// NOLINTBEGIN: the sanitizer's names
+void __asan_poison_memory_region(const volatile void* begin, std::size_t bytes);
+void __asan_unpoison_memory_region(const volatile void* begin, std::size_t bytes);
+// NOLINTEND
 }
 
 namespace sylvite {
