@@ -81,11 +81,12 @@ class Trimmer {
     const Node* const product = producer_if(graph_, made, Op::matmul);
     if (product == nullptr || !multiplies_weights(graph_, *product)) return false;
     const Dims whole = graph_.type(node.inputs[0]).dims(), kept = graph_.type(node.outputs[0]).dims();
-    if (!std::equal(whole.begin(), whole.end() - 1, kept.begin())) return false;
-    const std::int64_t start = node.attributes.integers("starts").back(),
-                       step = node.attributes.integers("steps").back();
+    const Dims starts = node.attributes.integers("starts"), steps = node.attributes.integers("steps");
+    for (std::size_t d = 0; d + 1 < whole.size(); ++d)  // a slice of all may turn them
+      if (whole[d] != kept[d] || starts[d] != 0) return false;
     Graph& graph = rewriter.graph();
-    const ValueId columns = cut_of(graph, rewriter.mapped(product->inputs[1]), 1, start, kept.back(), step);
+    const ValueId columns =
+        cut_of(graph, rewriter.mapped(product->inputs[1]), 1, starts.back(), kept.back(), steps.back());
     const ValueId y = graph.add(Op::matmul, {rewriter.mapped(product->inputs[0]), columns},
                                 product->attributes, product->name);
     rewriter.set(node.outputs[0], add_reshape(graph, y, kept));

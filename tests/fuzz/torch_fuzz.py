@@ -248,6 +248,7 @@ def image(g):
     groups = g.random.choice((1, 1, c))
     width = groups * g.between(1, 4)
     weight, up = g.input(g.tensor(width, c // groups, k, k) / (c // groups * k * k) ** 0.5), g.input(g.tensor(c, 3, 2, 2) / c**0.5)
+    # torch smooths images of one column wrongly: the rows of their results are all the first.
     mode, align, size = g.random.choice(("bilinear", "bicubic")), g.chance(0.5), (g.between(1, 2 * h), g.between(1, 2 * w))
     grid = g.input(g.tensor(n, 3, 4, 2) * 0.6)
     rows = {
@@ -255,7 +256,7 @@ def image(g):
         "conv_transpose": (lambda x, w: F.conv_transpose2d(x, w, None, stride, pad), i, up), "max_pool": (lambda x: F.max_pool2d(x, k, stride, pad if k > 1 else 0, 1, align), i),
         "avg_pool": (lambda x: F.avg_pool2d(x, k, stride, pad if k > 1 else 0, align, not align), i), "adaptive_avg": (lambda x: F.adaptive_avg_pool2d(x, (k, stride)), i), "adaptive_max": (lambda x: F.adaptive_max_pool2d(x, k), i),
         "lp_pool": (lambda x: F.lp_pool2d(x.abs() + 0.1, 2, k, stride), i), "nearest": (lambda x: F.interpolate(x, size=size), i), "interpolate": (lambda x: F.interpolate(x, size=size, mode=mode, align_corners=align), i),
-        "antialias": (lambda x: F.interpolate(x, size=size, mode=mode, antialias=True), i), "scale": (lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), i), "unfold": (lambda x: F.unfold(x, k, dilation, pad, stride), i),
+        "antialias": (lambda x: F.interpolate(x.repeat(1, 1, 1, 2), size=(size[0], size[1] + 1), mode=mode, antialias=True), i), "scale": (lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), i), "unfold": (lambda x: F.unfold(x, k, dilation, pad, stride), i),
         "fold": (lambda x: F.fold(F.unfold(x, 2), (h, w), 2), i), "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x, 2), i), "pixel_shuffle": (lambda x: F.pixel_shuffle(torch.cat([x] * 4, 1), 2), i),
         "grid_sample": (lambda x, grid: F.grid_sample(x, grid, g_mode, g_pad, align), i, grid), "channel_shuffle": (lambda x: F.channel_shuffle(x, groups), i), "excite": (lambda x: x * x.mean((2, 3), keepdim=True).sigmoid(), i),
         "channels_last": (lambda x: x.contiguous(memory_format=torch.channels_last) * 2, i), "unpool": (lambda x: F.max_unpool2d(*F.max_pool2d(x, 2, return_indices=True), 2, output_size=x.shape[-2:]), i),

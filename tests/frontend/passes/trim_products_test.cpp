@@ -48,6 +48,9 @@ constexpr const char* two_readers =
 constexpr const char* sliced_rows =
     "  %a: f32[2,3,4] = matmul(%x, %v)\n"
     "  %s: f32[2,2,4] = slice(%a) {starts=[0,1,0], sizes=[2,2,4], steps=[1,1,1]}\n  return %s\n";
+constexpr const char* turned_rows =
+    "  %a: f32[2,3,4] = matmul(%x, %v)\n"
+    "  %s: f32[2,3,2] = slice(%a) {starts=[1,0,0], sizes=[2,3,2], steps=[-1,1,1]}\n  return %s\n";
 
 const Trimmed cases[] = {
     {"zeros_behind_a_signal",
@@ -69,6 +72,7 @@ const Trimmed cases[] = {
     {"zeros_below_rows_stay", padded_rows, padded_rows},
     {"what_others_read_stays", two_readers, two_readers},
     {"rows_stay", sliced_rows, sliced_rows},
+    {"turned_rows_stay", turned_rows, turned_rows},
 };
 
 INSTANTIATE_TEST_SUITE_P(Graphs, TrimProducts, testing::ValuesIn(cases),
