@@ -19,21 +19,8 @@ namespace {
 
 constexpr int threads = 256, warp = 32;
 
-struct Fold {
-  std::string_view reduction;
-  const char* floats;  ///< C of a and b
-  const char* integers;
-  const char* identity;  ///< C of floats
-};
-constexpr Fold folds[] = {
-    {"add", "a + b", "a + b", "0.f"},
-    {"mul", "a * b", "a * b", "1.f"},
-    {"max", "nan_max(a, b)", "a < b ? b : a", "__int_as_float(0xff800000)"},
-    {"min", "nan_min(a, b)", "b < a ? b : a", "__int_as_float(0x7f800000)"},
-};
-
-const Fold& fold_of(const CudaScatterFoldsProblem& problem) {
-  return *std::ranges::find(folds, problem.reduction, &Fold::reduction);
+const ScatterFold& fold_of(const CudaScatterFoldsProblem& problem) {
+  return *scatter_fold_named(problem.reduction);
 }
 
 std::string integer_identity(const CudaScatterFoldsProblem& problem) {
@@ -71,7 +58,7 @@ std::string place_text(const CudaScatterFoldsProblem& problem) {
 /// Types, and the fold in them.
 std::string types_text(const CudaScatterFoldsProblem& problem) {
   const bool is_float = is_float_storage(problem.element);
-  const Fold& fold = fold_of(problem);
+  const ScatterFold& fold = fold_of(problem);
   const char* integer = problem.element == DType::i64 ? "long long" : "int";
   const double initial = problem.initial.value_or(0);
   const std::string first = is_float ? fmt::format("__int_as_float({:#x})",
@@ -145,8 +132,7 @@ Reading<CudaScatterFoldsProblem> read_cuda_scatter_folds(const Kernel& kernel) {
   const Node& node = *scatter;
   CudaScatterFoldsProblem problem;
   problem.reduction = node.attributes.string("reduction");
-  if (std::ranges::find(folds, problem.reduction, &Fold::reduction) == std::end(folds))
-    return {{}, "it folds nothing"};
+  if (scatter_fold_named(problem.reduction) == nullptr) return {{}, "it folds nothing"};
   problem.initial = number_of(body, node.inputs[0]);
   if (body.nodes().size() != (problem.initial ? 2U : 1U)) return {{}, "it is more than a scatter"};
   problem.element = body.type(node.inputs[0]).dtype;

@@ -25,16 +25,20 @@ std::int64_t vector_of(const CudaScatterRowsProblem& problem) {
   return vector;
 }
 
-/// Of a scatter by elements: the indices of which each one is repeated for a whole row of updates, or none.
-ValueId indices_of_rows(const Graph& body, const Node& scatter) {
+/// Of a scatter by elements: the indices of which each one is repeated for a whole row of updates, maybe for those of all batches, or
+/// none.
+ValueId indices_of_rows(const Graph& body, const Node& scatter, bool& shares_indices) {
   const Node* view = producer_if(body, scatter.inputs[1], Op::broadcast_to);
   if (view == nullptr) return no_value;
   const auto axis = static_cast<std::size_t>(scatter.attributes.integer("axis"));
-  const Dims from = body.type(view->inputs[0]).dims(), to = body.type(scatter.inputs[1]).dims(),
-             whole = body.type(scatter.inputs[0]).dims();
-  if (from.size() != to.size()) return no_value;
-  for (std::size_t d = 0; d < to.size(); ++d)
-    if (from[d] != (d <= axis ? to[d] : 1) || (d != axis && to[d] != whole[d])) return no_value;
+  Dims from = body.type(view->inputs[0]).dims();
+  const Dims to = body.type(scatter.inputs[1]).dims(), whole = body.type(scatter.inputs[0]).dims();
+  from.insert(from.begin(), to.size() - from.size(), 1);
+  shares_indices = product(from, 0, axis) == 1;
+  for (std::size_t d = 0; d < to.size(); ++d) {
+    const bool is_repeated = d > axis || (d < axis && shares_indices);
+    if (from[d] != (is_repeated ? 1 : to[d]) || (d != axis && to[d] != whole[d])) return no_value;
+  }
   return view->inputs[0];
 }
 
@@ -54,14 +58,16 @@ Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel) {
   const Node* scatter = scatter_of(kernel);
   if (scatter == nullptr) return {{}, "it is more than a scatter of slices"};
   const Node& node = *scatter;
-  if (node.attributes.string("reduction") != "add") return {{}, "it does not add"};
+  if (scatter_fold_named(node.attributes.string("reduction")) == nullptr) return {{}, "it does not fold"};
   const TensorType &x = body.type(node.inputs[0]), &indices = body.type(node.inputs[1]),
                    &updates = body.type(node.inputs[2]);
   CudaScatterRowsProblem problem;
+  problem.reduction = node.attributes.string("reduction");
   problem.out = x.dtype;
   problem.index = indices.dtype;
   problem.initial = number_of(body, node.inputs[0]);
-  const ValueId of_rows = node.op == Op::scatter_nd ? node.inputs[1] : indices_of_rows(body, node);
+  const ValueId of_rows =
+      node.op == Op::scatter_nd ? node.inputs[1] : indices_of_rows(body, node, problem.shares_indices);
   if (of_rows == no_value) return {problem, "elements of a row have indices of their own"};
   const std::size_t views = (problem.initial ? 1U : 0U) + (of_rows != node.inputs[1] ? 1U : 0U);
   if (body.nodes().size() != 1 + views) return {problem, "it is more than a scatter of slices"};
@@ -72,7 +78,7 @@ Reading<CudaScatterRowsProblem> read_cuda_scatter_rows(const Kernel& kernel) {
   problem.is_open = kernel.open != nullptr;
   if (problem.is_open && !are_known(kernel.open->type(node.inputs[0]).shape))
     return {problem, "runs give the extents of its table"};
-  if (!is_float_storage(x.dtype) || updates.dtype != x.dtype) return {problem, "it adds no floats"};
+  if (!is_float_storage(x.dtype) || updates.dtype != x.dtype) return {problem, "it folds no floats"};
   if (indices.dtype != DType::i64 && indices.dtype != DType::i32)
     return {problem, "its indices are neither i32 nor i64"};
   for (const TensorType* type : {&x, &indices, &updates})
@@ -111,18 +117,21 @@ CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
                                     const CudaScatterRowsChoice& choice) {
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = fmt::format("scatter_rows_{}_{}x{}x{}", dtype_name(problem.out), problem.batches,
-                             problem.table, problem.columns);
+  launch.entry = fmt::format("scatter_rows_{}_{}_{}x{}x{}", problem.reduction, dtype_name(problem.out),
+                             problem.batches, problem.table, problem.columns);
   const std::vector<CudaExtent> extents = {{"count", problem.count, problem.is_open}};
-  result.source.text =
-      fmt::format("#define KERNEL {}\n{}{}", launch.entry, embedded::cuda_card, embedded::cuda_vector);
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
       "constexpr int TABLE = {}, COLUMNS = {}, ROWS = {}, VECTOR = {};\n"
-      "constexpr bool ONTO_X = {};\n#define INITIAL __int_as_float({:#x})\ntypedef {} Index;\n"
+      "constexpr bool ONTO_X = {}, SHARES_INDICES = {};\nDEVICE float fold(float a, float b) {{ return {}; "
+      "}}\n"
+      "#define INITIAL __int_as_float({:#x})\ntypedef {} Index;\n"
       "typedef {} Out;\ntypedef Out Update;\n"
       "struct Arguments {{\n  Out* out;\n  const Out* x;\n  const Index* indices;\n  const Update* "
       "updates;\n{}}};\n{}{}",
       problem.table, problem.columns, choice.rows, vector_of(problem), !problem.initial,
+      problem.shares_indices, scatter_fold_named(problem.reduction)->floats,
       std::bit_cast<std::uint32_t>(static_cast<float>(problem.initial.value_or(0))),
       problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out), extent_members(extents),
       extents_text(extents), embedded::cuda_scatter_rows);

@@ -1,12 +1,14 @@
-// out[row] = x[row] + the sum of updates[i] over all i whose index is row, in each batch: the gradient of a table by rows that were
-// read. A block owns ROWS rows and LANES vectors of their columns. It walks all indices of its batch, a chunk at a time, and keeps
-// those of its rows in their order; a warp adds the updates of every WARPS-th row in shared memory. So sums are always made in the same order, and
+// out[row] = x[row] folded with updates[i] for all i whose index is row, in each batch: the gradient of a table by rows that were
+// read, or what the nodes of a graph get along its edges. A block owns ROWS rows and LANES vectors of their columns. It walks all indices of its batch, a chunk at a time, and keeps
+// those of its rows in their order; a warp folds the updates of every WARPS-th row in shared memory. So folds are always made in the same order, and
 // no row is written twice.
 //
 // schedules/cuda/scatter_rows.cpp writes these ahead of this text:
 //   TABLE, COLUMNS            rows and columns of a batch of the result
 //   Extents, extents_of       extents: count, of the updates of a batch
 //   ONTO_X, INITIAL           is there an x; what is there else
+//   SHARES_INDICES            do all batches have the same indices?
+//   fold(a, b)                of f32
 //   ROWS, VECTOR              rows of a block; columns of a lane: a divisor of COLUMNS
 //   Index, Out, Update        types; Arguments: pointers out, x, indices, updates
 
@@ -57,8 +59,8 @@ DEVICE int list_chunk(Kept& kept, const Index* indices, int all_indices, int chu
   return all;
 }
 
-/// Adds the updates of the warp's rows.
-DEVICE void add_updates(const Kept& kept, float (&sums)[ROWS][WIDTH], const Update* updates, int count,
+/// Folds the updates of the warp's rows.
+DEVICE void fold_updates(const Kept& kept, float (&sums)[ROWS][WIDTH], const Update* updates, int count,
                         int column, int lane, int warp) {
   for (int base = 0; base < count; base += LANES) {
     const int at = base + lane;
@@ -80,7 +82,10 @@ DEVICE void add_updates(const Kept& kept, float (&sums)[ROWS][WIDTH], const Upda
       for (int j = 0; j < AHEAD; j++) {
         if (rows[j] < 0 || column >= COLUMNS) continue;
 #pragma unroll
-        for (int v = 0; v < VECTOR; v++) sums[rows[j]][lane * VECTOR + v] += values[j][v];
+        for (int v = 0; v < VECTOR; v++) {
+          float& sum = sums[rows[j]][lane * VECTOR + v];
+          sum = fold(sum, values[j][v]);
+        }
       }
     }
   }
@@ -93,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   const int first = blockIdx.x / STRIPS % RUNS * ROWS, column = (blockIdx.x % STRIPS * LANES + lane) * VECTOR;
   const long long batch = blockIdx.x / (STRIPS * RUNS);
   const int all = extents_of(arguments).count;
-  const Index* const indices = arguments.indices + batch * all;
+  const Index* const indices = arguments.indices + (SHARES_INDICES ? 0 : batch * all);
   const Update* const updates = arguments.updates + batch * all * COLUMNS;
   Out* const out = arguments.out + batch * TABLE * COLUMNS;
   allow_next_kernel();
@@ -109,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) KERNEL(const Arguments arg
   }
   for (int chunk = 0; chunk < all; chunk += CHUNK) {
     const int count = list_chunk(kept, indices, all, chunk, first, lane, warp);
-    add_updates(kept, sums, updates, count, column, lane, warp);
+    fold_updates(kept, sums, updates, count, column, lane, warp);
     __syncthreads();
   }
   for (int row = warp; row < ROWS; row += WARPS) {

@@ -1,7 +1,8 @@
 #pragma once
-// Rows of a table with others added where indices say; see schedules/cuda/scatter_rows.cuh.
+// Rows of a table with others folded in where indices say; see schedules/cuda/scatter_rows.cuh.
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
@@ -9,9 +10,11 @@
 
 namespace sylvite {
 
-/// out[batch, row] = x[batch, row] + the sum of the batch's updates whose index is row, made in f32.
+/// out[batch, row] = x[batch, row] folded with the batch's updates whose index is row, in f32.
 struct CudaScatterRowsProblem {
   std::int64_t batches = 1;
+  bool shares_indices = false;  ///< all batches have the same
+  std::string reduction = "add";
   std::int64_t table = 0, columns = 0, count = 0;  ///< of a batch: rows and columns of x; rows of the updates
   std::optional<double> initial;                   ///< of all rows; then x is none
   DType out = DType::f32, index = DType::i64;

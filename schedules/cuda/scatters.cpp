@@ -1,8 +1,25 @@
 #include "schedules/cuda/scatters.h"
 
+#include <algorithm>
+
 #include "frontend/graph/rewrite.h"
 
 namespace sylvite {
+namespace {
+
+constexpr ScatterFold folds[] = {
+    {"add", "a + b", "a + b", "0.f"},
+    {"mul", "a * b", "a * b", "1.f"},
+    {"max", "nan_max(a, b)", "a < b ? b : a", "__int_as_float(0xff800000)"},
+    {"min", "nan_min(a, b)", "b < a ? b : a", "__int_as_float(0x7f800000)"},
+};
+
+}  // namespace
+
+const ScatterFold* scatter_fold_named(std::string_view reduction) {
+  const auto* const found = std::ranges::find(folds, reduction, &ScatterFold::reduction);
+  return found == std::end(folds) ? nullptr : found;
+}
 
 const Node* scatter_of(const Kernel& kernel) {
   const Graph& body = kernel.body;

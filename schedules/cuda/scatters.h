@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "frontend/graph/views.h"
 #include "lowering/plan/kernel.h"
@@ -12,6 +13,16 @@ namespace sylvite {
 
 /// The scatter whose result is all that the kernel gives, the last of its nodes; nullptr where there is none.
 [[nodiscard]] const Node* scatter_of(const Kernel& kernel);
+
+/// How a scatter folds what meets in one place; C of a and b.
+struct ScatterFold {
+  std::string_view reduction;
+  const char* floats;
+  const char* integers;
+  const char* identity;  ///< of floats
+};
+/// nullptr for what is no fold.
+[[nodiscard]] const ScatterFold* scatter_fold_named(std::string_view reduction);
 
 /// Of a value that is one number everywhere, which a template makes itself.
 [[nodiscard]] std::optional<double> number_of(const Graph& body, ValueId id);

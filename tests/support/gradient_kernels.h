@@ -48,6 +48,9 @@ inline constexpr const char* scatter_rows_texts[] = {
     R"(graph g(%i: i64[900,1], %u: bf16[900,72]) { %n = constant bf16[] {0.5} %x: bf16[70,72] = broadcast_to(%n) {shape=[70,72]} %v: bf16[70,72] = scatter_nd(%x, %i, %u) {reduction="add"} return %v })",
     R"(graph g(%x: f32[3,200,40], %i: i64[3,1500,1], %u: f32[3,1500,40]) { %j: i64[3,1500,40] = broadcast_to(%i) {shape=[3,1500,40]} %v: f32[3,200,40] = scatter_elements(%x, %j, %u) {axis=1, reduction="add"} return %v })",
     R"(graph g(%i: i32[2,3,130,1,1], %u: f16[2,3,130,5,4]) { %n = constant f16[1] {0.0} %x: f16[2,3,65,5,4] = broadcast_to(%n) {shape=[2,3,65,5,4]} %j: i32[2,3,130,5,4] = broadcast_to(%i) {shape=[2,3,130,5,4]} %v: f16[2,3,65,5,4] = scatter_elements(%x, %j, %u) {axis=2, reduction="add"} return %v })",
+    R"(graph g(%x: bf16[3,200,40], %i: i64[1,1500,1], %u: bf16[3,1500,40]) { %j: i64[3,1500,40] = broadcast_to(%i) {shape=[3,1500,40]} %v: bf16[3,200,40] = scatter_elements(%x, %j, %u) {axis=1, reduction="add"} return %v })",
+    R"(graph g(%x: bf16[4,50,24], %i: i64[700,1], %u: bf16[4,700,24]) { %j: i64[4,700,24] = broadcast_to(%i) {shape=[4,700,24]} %v: bf16[4,50,24] = scatter_elements(%x, %j, %u) {axis=1, reduction="max"} return %v })",
+    R"(graph g(%x: f32[67,5], %i: i32[1025,1], %u: f32[1025,5]) { %v: f32[67,5] = scatter_nd(%x, %i, %u) {reduction="min"} return %v })",
 };
 
 /// Heads lie behind rows, or are padded within their width; lengths are odd; masks are true, or added, and broadcast.
