@@ -72,6 +72,12 @@ constexpr Pass<Options> table[] = {
        return convolve_planes(graph, options.image_layout == ImageLayout::channels_last);
      },
      "convolutions over one and three dims become two-dimensional, as templates take them", has<Op::conv>},
+    {"slice_windows", fuses_for_templates,
+     [](const Graph& graph, const Options& options) {
+       return slice_windows(graph, options.image_layout == ImageLayout::channels_last);
+     },
+     "windows of one channel that move by one along an outer dim are work on slices, or products by bands",
+     has<Op::avg_pool, Op::max_pool>},
     {"part_volumes", fuses_innermost,
      [](const Graph& graph, const Options& options) { return part_volumes(graph, options.tf32); },
      "volumes of few channels whose windows are one column wide are that many images", has<Op::conv>},
@@ -144,6 +150,8 @@ constexpr Pass<Options> table[] = {
      "pointwise work that is read through reshapes alone is done on reshaped operands, where it meets its "
      "readers",
      has<Op::reshape>},
+    {"multiply_inverses", fuses_for_templates, plain<multiply_inverses>,
+     "quotients of 16 bits by constants are products by their inverses", has<Op::div>},
     {"split_concats", [](const Options&) { return true; }, plain<split_concats>,
      "concats of many inputs become trees of concats, whose kernels compile in bounded time",
      has<Op::concat>},

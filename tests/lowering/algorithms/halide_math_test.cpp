@@ -164,6 +164,30 @@ TEST(HalideMath, PowersAgreeWithLibm) {
   }
 }
 
+/// Those of a device by quarters are products of roots, which a CPU computes as well.
+TEST(HalideMath, PowersByQuartersAreRootsOnADevice) {
+  std::vector<float> bases = samples();
+  const auto count = static_cast<int>(bases.size());
+  Halide::Buffer<float> x(bases.data(), count);
+  const Halide::Var d0("d0");
+  for (const float exponent : {0.25F, 0.5F, 0.75F, 1.25F, 1.5F, 1.75F, -0.25F, -0.5F, -0.75F, -1.75F}) {
+    Halide::Func f("pow");
+    {
+      const DeviceMath device;
+      f(d0) = math_pow(x(d0), Halide::Expr(exponent));
+    }
+    const Halide::Buffer<float> made = f.realize({count});
+    for (int i = 0; i < count; ++i) {
+      const auto wanted = static_cast<float>(std::pow(static_cast<double>(x(i)), exponent));
+      const bool is_close = std::isnan(wanted)   ? std::isnan(made(i))
+                            : std::isinf(wanted) ? made(i) == wanted
+                                                 : std::abs(made(i) - wanted) <= 5e-7F * wanted + 1e-37F;
+      EXPECT_TRUE(is_close) << "pow(" << x(i) << ", " << exponent << ") = " << made(i) << ", expected "
+                            << wanted;
+    }
+  }
+}
+
 TEST(HalideMath, RemaindersAreExact) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   std::vector<float> divisors = {

@@ -311,6 +311,26 @@ Graph grouped_channels() {
   return graph;
 }
 
+/// A norm over neighbouring channels of an image.
+Graph neighbouring_channels() {
+  Graph graph;
+  graph.name = "neighbouring_channels";
+  const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 4, 4})), 16, 3);
+  const ValueId squares = reshape(graph, graph.add(Op::mul, {x, x}), {2, 1, 16, 4, 4});
+  const ValueId wide = graph.add(
+      Op::pad, {squares, scalar(graph, 0)},
+      {{"low", Dims{0, 0, 1, 0, 0}}, {"high", Dims{0, 0, 1, 0, 0}}, {"interior", Dims{0, 0, 0, 0, 0}}});
+  const ValueId means = graph.add(Op::avg_pool, {wide},
+                                  {{"kernel", Dims{3, 1, 1}},
+                                   {"strides", Dims{1, 1, 1}},
+                                   {"pads", Dims{0, 0, 0, 0, 0, 0}},
+                                   {"dilations", Dims{1, 1, 1}}});
+  const ValueId size = graph.add(Op::add, {reshape(graph, means, {2, 16, 4, 4}), scalar(graph, 1)});
+  const ValueId normed = graph.add(Op::div, {graph.add(Op::div, {x, size}), weight(graph, {16, 1, 1})});
+  graph.outputs = {conv(graph, normed, 8, 1)};
+  return graph;
+}
+
 /// Pixels that are read at given places between convolutions.
 Graph read_places() {
   Graph graph;
@@ -394,13 +414,28 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {greatest(),          shared_heads(), residual_network(),
-                             encoder(1),          patches(),      signal(),
-                             metaformer_blocks(), pixels(),       bits(),
-                             gradients(),         sums(),         scaled_channels(),
-                             kept_statistics(),   one_channel(),  windows(),
-                             read_places(),       pairs(),        members(),
-                             grouped_channels(),  neighbours(),   mean_of_models()}) {
+  for (const Graph& graph : {greatest(),
+                             shared_heads(),
+                             residual_network(),
+                             encoder(1),
+                             patches(),
+                             signal(),
+                             metaformer_blocks(),
+                             pixels(),
+                             bits(),
+                             gradients(),
+                             sums(),
+                             scaled_channels(),
+                             kept_statistics(),
+                             one_channel(),
+                             windows(),
+                             read_places(),
+                             pairs(),
+                             members(),
+                             grouped_channels(),
+                             neighbours(),
+                             mean_of_models(),
+                             neighbouring_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

@@ -52,6 +52,19 @@ TEST(SpreadShortRows, FoldsOfFewInnermostElementsAreWorkOnSlices) {
   }
 }
 
+TEST(SpreadShortRows, OfPartsOfChannelsAreEveryNthChannel) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 12, 32, 32}));
+  const ValueId cut = add_reshape(graph, x, {2, 4, 3, 32, 32});
+  graph.outputs = {
+      graph.add(Op::reduce_max, {cut}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}}, "greatest")};
+  const Graph spread = spread_short_rows(graph);
+  EXPECT_EQ(std::ranges::count(spread.nodes(), Op::reshape, &Node::op), 0);
+  EXPECT_EQ(std::ranges::count(spread.nodes(), Op::slice, &Node::op), 3);
+  const std::vector<Tensor> inputs = random_inputs(graph);
+  expect_close(interpret(spread, inputs).at(0), interpret(graph, inputs).at(0));
+}
+
 TEST(SpreadShortRows, FoldsOfFewElementsOfAnyDimAreWorkOnSlices) {
   for (const std::int64_t axis : {0, 1}) {
     const Graph graph = fold_of(Op::reduce_sum, {3, 3, 64, 40}, axis, DType::bf16, axis);
