@@ -314,6 +314,7 @@ class LeastGates(nn.Module):
     def forward(self, x):
         near = F.silu(self.near(x.transpose(1, 2))[..., :x.shape[1]].transpose(1, 2))
         gate, value = self.both(near).chunk(2, -1)
+        gate = gate - 2  # that what is left of the first step has a logarithm to the end
         kept, taken = (-F.softplus(gate)).cumsum(1), -F.softplus(-gate)
         value = torch.where(value >= 0, (value.relu() + 0.5).log(), -F.softplus(-value))
         return self.out((kept + torch.logcumsumexp(taken + value - kept, 1)).exp())

@@ -1,14 +1,17 @@
 // Before: y = gather_elements(x, broadcast_to(i)) {axis=2}     x [images, channels, pixels], i [images, 1, places]
 // After:  y = transpose(gather_elements(transpose(x), broadcast_to(reshape(i))) {axis=1})     of rows of channels, [0,2,1]
 // The channels of a place lie beside each other, so that one thread reads many of them, and makes the place and its weight once for
-// these. The transpose back comes behind pointwise work with numbers for places, and behind reshapes that part the places.
+// these. Three channels, as colours are, get a fourth one of zeros for it, which work on them keeps. The transpose back comes behind
+// pointwise work with numbers for places, and behind reshapes that part the places.
 
 #include <map>
 #include <optional>
 
+#include "base/rounding.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
+#include "lowering/passes/images.h"
 #include "lowering/passes/pass_list.h"
 
 namespace sylvite {
@@ -29,6 +32,8 @@ Dims with_channels_behind(const Dims& dims) {
   return result;
 }
 
+constexpr std::int64_t channels_of_vector = 4;
+
 class GatherTurner {
  public:
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
@@ -48,18 +53,32 @@ class GatherTurner {
     Graph& graph = rewriter.graph();
     const ValueId place =
         add_reshape(graph, rewriter.mapped(repeated->inputs[0]), with_channels_behind(index));
-    const ValueId all = graph.add(Op::broadcast_to, {place}, {{"shape", with_channels_behind(made)}});
-    const ValueId rows = add_transpose(graph, rewriter.mapped(node.inputs[0]), {0, 2, 1});
+    Dims all_dims = with_channels_behind(made);
+    all_dims.back() = round_up(made[1], channels_of_vector);
+    const ValueId all = graph.add(Op::broadcast_to, {place}, {{"shape", all_dims}});
+    const ValueId rows = rows_of(graph, rewriter.mapped(node.inputs[0]));
     set_turned(rewriter, node,
                graph.add(Op::gather_elements, {rows, all}, {{"axis", std::int64_t{1}}}, node.name));
     return true;
   }
 
-  /// Channels that are whole vectors, and places that are worth the move of all pixels.
+  /// [images, pixels, channels] of an image, once for all that gather of it.
+  ValueId rows_of(Graph& graph, ValueId image) {
+    const auto [found, added] = rows_.try_emplace(image, no_value);
+    if (added) {
+      Dims dims = graph.type(image).dims();
+      dims[1] = round_up(dims[1], channels_of_vector);
+      found->second = add_transpose(graph, add_zeros_behind(graph, image, dims), {0, 2, 1});
+    }
+    return found->second;
+  }
+
+  /// Channels that are whole vectors, or colours, and places that are worth the move of all pixels.
   static bool is_worth_it(const TensorType& image, std::int64_t places) {
-    constexpr std::int64_t least_channels = 8, channels_of_vector = 4;
+    constexpr std::int64_t least_channels = 8, colours = 3;
     const std::int64_t channels = image.dims()[1], pixels = image.dims()[2];
-    return channels >= least_channels && channels % channels_of_vector == 0 && 4 * places >= pixels;
+    const bool is_whole = channels >= least_channels && channels % channels_of_vector == 0;
+    return (is_whole && 4 * places >= pixels) || (channels == colours && places >= pixels);
   }
 
   bool part(GraphRewriter& rewriter, const Node& node) {
@@ -68,7 +87,9 @@ class GatherTurner {
     if (!inner || shape.size() < 3) return false;
     const Dims whole = rewriter.source().type(node.inputs[0]).dims();
     if (shape[0] != whole[0] || shape[1] != whole[1]) return false;
-    set_turned(rewriter, node, add_reshape(rewriter.graph(), *inner, with_channels_behind(shape)));
+    Dims dims = with_channels_behind(shape);
+    dims.back() = rewriter.graph().type(*inner).dims().back();
+    set_turned(rewriter, node, add_reshape(rewriter.graph(), *inner, dims));
     return true;
   }
 
@@ -105,9 +126,13 @@ class GatherTurner {
   void set_turned(GraphRewriter& rewriter, const Node& node, ValueId inner) {
     Graph& graph = rewriter.graph();
     turned_.emplace(node.outputs[0], inner);
-    rewriter.set(node.outputs[0], add_transpose(graph, inner, ahead(graph.type(inner).dims().size())));
+    const std::size_t rank = graph.type(inner).dims().size();
+    const ValueId channels =
+        add_slice_along(graph, inner, rank - 1, 0, rewriter.source().type(node.outputs[0]).dims()[1]);
+    rewriter.set(node.outputs[0], add_transpose(graph, channels, ahead(rank)));
   }
 
+  std::map<ValueId, ValueId> rows_;    ///< of values of the result
   std::map<ValueId, ValueId> turned_;  ///< of values of the source: what is transposed to make them
 };
 

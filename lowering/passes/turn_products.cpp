@@ -2,6 +2,10 @@
 // After:  y = add(matmul(transpose(W), x), bias of each row)
 // Layers that mix tokens work on x turned round. A matrix of weights can stand on the left instead: then x is read where it lies,
 // and its rows are whole vectors however many tokens there are. Products that follow each other are all turned.
+//
+// Before: y = matmul(x, v)       x [batches, rows, depth], v [batches, depth, 1]
+// After:  y = matmul(v, transpose(x))    of v as [batches, 1, depth], and y as [batches, rows, 1]
+// The row of few numbers fills one side of a tile, and both lie along the depth in whole vectors.
 
 #include <algorithm>
 #include <map>
@@ -48,7 +52,7 @@ class ProductTurner {
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.outputs.size() != 1) return false;
-    if (node.op == Op::matmul) return turn_matmul(rewriter, node);
+    if (node.op == Op::matmul) return turn_matmul(rewriter, node) || turn_column(rewriter, node);
     const auto input = std::ranges::find_if(node.inputs, [&](ValueId id) { return turned_.contains(id); });
     if (input == node.inputs.end()) return false;
     const Turned& turned = turned_.at(*input);
@@ -113,6 +117,36 @@ class ProductTurner {
                                       node.attributes, node.name);
     turned_[node.outputs[0]] = {product, dims};
     return true;
+  }
+
+  /// Of computed matrices of many batches, by a column each.
+  bool turn_column(GraphRewriter& rewriter, const Node& node) const {
+    constexpr std::int64_t least_batches = 128, least_rows = 16;
+    const TensorType &x = graph_.type(node.inputs[0]), &column = graph_.type(node.inputs[1]);
+    if (!x.is_known() || !column.is_known() || x.rank() < 3 || x.rank() != column.rank()) return false;
+    const Dims dims = x.dims(), made = graph_.type(node.outputs[0]).dims();
+    const std::size_t rank = dims.size();
+    const bool is_column = column.dims() == columns_of(dims);
+    if (!is_column || !is_for_tensor_cores(x.dtype, false) || column.dtype != x.dtype ||
+        product(dims, 0, rank - 2) < least_batches || dims[rank - 2] < least_rows ||
+        dims[rank - 1] % elements_of_vector(x.dtype) != 0)
+      return false;
+    Graph& graph = rewriter.graph();
+    Dims row = column.dims();
+    std::swap(row[rank - 2], row[rank - 1]);
+    const ValueId turned =
+        add_transpose(graph, rewriter.mapped(node.inputs[0]), last_two_swapped(static_cast<int>(rank)));
+    const ValueId result =
+        graph.add(Op::matmul, {add_reshape(graph, rewriter.mapped(node.inputs[1]), row), turned},
+                  node.attributes, node.name);
+    rewriter.set(node.outputs[0], add_reshape(graph, result, made));
+    return true;
+  }
+
+  /// [..., rows, depth] as [..., depth, 1].
+  static Dims columns_of(Dims dims) {
+    dims[dims.size() - 2] = dims.back();
+    return with_last(dims, 1);
   }
 
   /// The transpose of a matrix of weights, which lies in rows of whole vectors.

@@ -403,6 +403,7 @@ class Fuser {
     Reading reading;
     for (NodeId reader : readers_[candidate.outputs[0]]) {
       if (!draft.nodes.contains(reader)) continue;
+      if (options_.refuse_template && gathers_turned_rows(graph_, candidate, node(reader))) return {};
       reading.allowance = std::min(reading.allowance, allowance_at(draft, candidate, reader));
       reading.ahead = reading.ahead || reader == draft.anchor || draft.allowance.contains(reader);
       const auto behind = draft.gathers.find(reader);

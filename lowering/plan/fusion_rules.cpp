@@ -217,6 +217,17 @@ bool is_large_turn(const Graph& graph, const Node& node) {
   return node.op == Op::transpose && graph.type(node.outputs[0]).byte_size() >= least_bytes;
 }
 
+bool gathers_turned_rows(const Graph& graph, const Node& turn, const Node& reader) {
+  constexpr std::int64_t much = 4 << 20;  // bytes that are read
+  if (!has_trait(reader.op, OpTrait::gather) || reader.inputs[0] != turn.outputs[0] ||
+      turn.op != Op::transpose || !reader.attributes.has("axis") ||
+      graph.type(reader.outputs[0]).byte_size() < much)
+    return false;
+  const Dims& perm = turn.attributes.integers("perm");
+  const auto last = static_cast<std::int64_t>(perm.size()) - 1;
+  return perm.back() != last && reader.attributes.integer("axis") != last;
+}
+
 bool reads_turned(const Graph& graph, const Node& work) {
   constexpr std::size_t most_nodes = 16;
   std::vector<const Node*> seen = {&work};

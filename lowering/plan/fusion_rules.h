@@ -80,6 +80,9 @@ enum class Role {
 /// Is the node a transpose of so much that a template for it is worth keeping? That turns rows into columns in a fraction of the
 /// time of threads that work on single elements, so that what it does not take with it is computed ahead.
 [[nodiscard]] bool is_large_turn(const Graph& graph, const Node& node);
+/// Does a gather take so many rows out of a transpose, whose rows are columns of memory? Threads side by side would read places far
+/// from each other. Rows that lie in memory are read in vectors, by all gathers of the same value.
+[[nodiscard]] bool gathers_turned_rows(const Graph& graph, const Node& turn, const Node& reader);
 /// Does pointwise work read what is transposed ahead of it? Then it is read across in any case.
 [[nodiscard]] bool reads_turned(const Graph& graph, const Node& work);
 

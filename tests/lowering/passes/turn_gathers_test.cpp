@@ -39,6 +39,25 @@ TEST(TurnGathers, PlacesOfAllChannelsAreRowsUntilTheEnd) {
   expect_the_same(graph, turned);
 }
 
+/// Colours get a fourth channel, which the work on them keeps, and which is left out behind it.
+TEST(TurnGathers, ColoursAreRowsOfFour) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,3,9], %w: f32[2,1,12]) {
+    %i = constant i32[1,1,12] {0, 8, 3, 3, 1, 7, 2, 5, 4, 6, 0, 8}
+    %a: i32[2,1,12] = broadcast_to(%i) {shape=[2,1,12]}
+    %n: i32[2,1,12] = bitwise_and(%a, %a)
+    %b: i32[2,3,12] = broadcast_to(%n) {shape=[2,3,12]}
+    %g: f32[2,3,12] = gather_elements(%x, %b) {axis=2}
+    %h: f32[2,3,12] = mul(%g, %w)
+    %y: f32[2,3,3,4] = reshape(%h) {shape=[2,3,3,4]}
+    return %y
+  })");
+  const Graph turned = turn_gathers(graph);
+  const auto gather = std::ranges::find(turned.nodes(), Op::gather_elements, &Node::op);
+  EXPECT_EQ(turned.type(gather->outputs[0]).dims(), (Dims{2, 12, 4}));
+  EXPECT_EQ(std::ranges::count(turned.nodes(), Op::slice, &Node::op), 1);
+  expect_the_same(graph, turned);
+}
+
 /// What other work reads of it is transposed back: numbers for channels, and a reshape that takes channels apart.
 TEST(TurnGathers, OtherWorkReadsWhatIsTransposedBack) {
   for (const char* end : {"%y: f32[2,16,12] = mul(%g, %c) return %y",

@@ -82,5 +82,20 @@ TEST(TurnProducts, StayWhereTheyWouldHaveFewRowsOrOddOnes) {
   }
 }
 
+TEST(TurnProducts, ColumnsAreRowsOnTheLeft) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {8, 32, 24, 16}));
+  const ValueId column = graph.add_input("v", make_type(DType::bf16, {8, 32, 16, 1}));
+  graph.outputs = {graph.add(Op::matmul, {x, column})};
+  const Graph after = turn_products(graph);
+  const auto product = std::ranges::find(after.nodes(), Op::matmul, &Node::op);
+  EXPECT_EQ(after.type(product->outputs[0]).dims(), (Dims{8, 32, 1, 24}));
+  expect_equal(graph, after);
+  Graph few;
+  few.outputs = {few.add(Op::matmul, {few.add_input("x", make_type(DType::bf16, {2, 24, 16})),
+                                      few.add_input("v", make_type(DType::bf16, {2, 16, 1}))})};
+  EXPECT_TRUE(same_structure(turn_products(few), few));
+}
+
 }  // namespace
 }  // namespace sylvite::turn_products_test

@@ -75,6 +75,24 @@ TEST(GatherFusion, NumbersOfRowsAreNotWrittenForEachElement) {
       EXPECT_EQ(wanted[i].as_double(j), got[i].as_double(j));
 }
 
+/// Rows of channels at places of a map whose channels lie ahead of its pixels: they are turned once for many places.
+TEST(GatherFusion, RowsAreTakenFromMemoryWhereTheyAreTurned) {
+  const auto launches = [](std::int64_t count) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({2, 64, 512}));
+    const ValueId rows = graph.add(Op::transpose, {x}, {{"perm", Dims{0, 2, 1}}});
+    for (const std::int64_t step : {1, 3}) {
+      Tensor places(DType::i64, {count});
+      for (std::int64_t i = 0; i < places.size(); ++i) places.set_int64(i, i * step % 512);
+      graph.outputs.push_back(
+          graph.add(Op::gather, {rows, graph.add_constant(places)}, {{"axis", std::int64_t{1}}}));
+    }
+    return lower(graph, on_a_gpu()).launches.size();
+  };
+  EXPECT_EQ(launches(1 << 14), 3U);
+  EXPECT_EQ(launches(100), 2U) << "few are read where they are";
+}
+
 TEST(GatherFusion, OneResizeIsNotComputedInAnother) {
   Graph graph;
   const ValueId small = resized(graph, graph.add_input("x", f32({2, 3, 5, 7})));
