@@ -390,7 +390,7 @@ constexpr PointwiseBody bodies[] = {
     {Op::sub, binary<strict_sub>, "{0} - {1}"},
     {Op::mul, binary<strict_mul>, "{0} * {1}"},
     {Op::div, divide, "{0} / {1}", "div_fast({0}, {1})"},
-    {Op::pow, binary<power>, "powf({0}, {1})"},
+    {Op::pow, binary<power>, "powf({0}, {1})", "pow_fast({0}, {1})"},
     {Op::mod,
      [](const Operands& o) { return modulo(o.x[0], o.x[1], o.node.attributes.integer("fmod") != 0); },
      nullptr, nullptr, mod_text},

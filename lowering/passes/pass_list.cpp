@@ -150,8 +150,6 @@ constexpr Pass<Options> table[] = {
      "pointwise work that is read through reshapes alone is done on reshaped operands, where it meets its "
      "readers",
      has<Op::reshape>},
-    {"multiply_inverses", fuses_for_templates, plain<multiply_inverses>,
-     "quotients of 16 bits by constants are products by their inverses", has<Op::div>},
     {"split_concats", [](const Options&) { return true; }, plain<split_concats>,
      "concats of many inputs become trees of concats, whose kernels compile in bounded time",
      has<Op::concat>},

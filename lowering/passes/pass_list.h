@@ -67,9 +67,6 @@ namespace sylvite {
 /// work on its slices.
 [[nodiscard]] Graph spread_short_rows(const Graph& graph);
 
-/// The same graph in which quotients of 16 bits by constants are products by their inverses, of 32 bits.
-[[nodiscard]] Graph multiply_inverses(const Graph& graph);
-
 /// The same graph in which poolings of one channel whose windows go along one dim but the innermost, step by step, are pointwise work
 /// on slices, as in norms over neighbouring channels. `innermost`: of images whose channels lie so, means are products.
 [[nodiscard]] Graph slice_windows(const Graph& graph, bool innermost);

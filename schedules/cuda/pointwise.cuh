@@ -99,6 +99,10 @@ DEVICE float softplus_fast(float x) {
   const float log = power < 0.01f ? power * fmaf(fmaf(0.33333333f, power, -0.5f), power, 1.f) : __logf(1.f + power);
   return (x > 0.f ? x : x != x ? x : 0.f) + log;
 }
+// Exponents that would make much of the logarithm's error are left to the library.
+DEVICE float pow_fast(float x, float y) {
+  return x > 0.f && x < 3e38f && fabsf(y) <= 64.f ? __expf(y * __logf(x)) : powf(x, y);
+}
 // What is left of whole turns of a circle, from -pi to pi.
 DEVICE float within_turn(float x) {
   const float turns = rintf(x * 0.15915494f);

@@ -326,8 +326,7 @@ Graph neighbouring_channels() {
                                    {"pads", Dims{0, 0, 0, 0, 0, 0}},
                                    {"dilations", Dims{1, 1, 1}}});
   const ValueId size = graph.add(Op::add, {reshape(graph, means, {2, 16, 4, 4}), scalar(graph, 1)});
-  const ValueId normed = graph.add(Op::div, {graph.add(Op::div, {x, size}), weight(graph, {16, 1, 1})});
-  graph.outputs = {conv(graph, normed, 8, 1)};
+  graph.outputs = {conv(graph, graph.add(Op::div, {x, size}), 8, 1)};
   return graph;
 }
 

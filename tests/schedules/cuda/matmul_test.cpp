@@ -69,6 +69,21 @@ TEST(CudaMatmul, ReadsOperandsOfSomeBatches) {
   EXPECT_FALSE(problem.simple_epilogue);  // libraries step through batches
 }
 
+/// Keys by values of small heads: rows of 64 and 32 bytes, along which both lie.
+TEST(CudaMatmul, LeavesPiecesOfFewBytesToWarps) {
+  MatmulSpec spec = layer("none");
+  spec.batch = 256;
+  spec.b_batched = true;
+  spec.a_transposed = true;
+  spec.b_transposed = false;
+  spec.m = 32;
+  spec.n = 16;
+  spec.k = 1024;
+  EXPECT_THAT(refuse_tensor_maps(problem_of(spec)), HasSubstr("pieces"));
+  spec.m = 64;
+  EXPECT_EQ(refuse_tensor_maps(problem_of(spec)), "");
+}
+
 /// A language model's head: its columns are as many as there are words.
 TEST(CudaMatmul, PacksWeightsWhoseRowsLieOddly) {
   MatmulSpec spec = layer("none");
