@@ -37,7 +37,7 @@ extern const std::string_view cuda_line_gradient;       ///< gradients of filter
 extern const std::string_view cuda_grouped;             ///< convolutions of groups on tensor cores
 extern const std::string_view cuda_pool_gradient;       ///< gradients of max poolings
 extern const std::string_view cuda_place;               ///< values written where indices say
-extern const std::string_view cuda_scatter_rows;        ///< rows added to a table
+extern const std::string_view cuda_scatter_rows;        ///< rows folded into those of a table
 extern const std::string_view cuda_scatter_folds;       ///< values folded into others
 extern const std::string_view cuda_top_k;               ///< the first elements of rows
 extern const std::string_view cuda_transpose;           ///< the transpose template's kernel

@@ -29,6 +29,7 @@ inline constexpr const char* norm_texts[] = {
     R"(graph g(%a: f32[540,1024], %s: f32[1024], %t: f32[1024]) { %v: f32[540,1024] = layer_norm(%a, %s, %t) {axis=1} return %v })",
     R"(graph g(%a: f32[1100,515]) { %v: f32[1100,515] = log_softmax(%a) {axis=1} return %v })",
     R"(graph g(%a: bf16[9,2048], %b: bf16[2048], %c: bf16[9,2048]) { %x: bf16[9,2048] = add(%a, %b) %y: bf16[9,2048] = gelu(%x) %v: bf16[9,2048] = add(%y, %c) return %v })",
+    R"(graph g(%a: bf16[9,2048], %c: bf16[9,2048]) { %p = constant bf16[] {0.75} %x: bf16[9,2048] = sigmoid(%a) %y: bf16[9,2048] = pow(%x, %p) %v: bf16[9,2048] = div(%c, %y) return %v })",
     R"(graph g(%a: f32[5,3,77], %c: f32[5,3,1]) { %x: f32[5,3,77] = mul(%a, %c) %y: f32[5,3,77] = tanh(%x) return %y })",
     R"(graph g(%a: bf16[16500,96], %s: bf16[96], %t: bf16[96]) { %v: bf16[16500,96] = layer_norm(%a, %s, %t) {axis=1} return %v })",
     R"(graph g(%a: bf16[16385,44]) { %v: bf16[16385,44] = softmax(%a) {axis=1} return %v })",
