@@ -181,8 +181,19 @@ TripValues add_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody&
   return {{outputs.begin(), outputs.begin() + states}, {outputs.begin() + states, outputs.end()}};
 }
 
+/// No trip: the states as they are, and nothing stacked of what a trip over zeros would leave, whose types are asked for.
+TripValues without_trips(GraphBuilder& builder, const LoopSpec& spec, const LoopBody& body) {
+  TripValues trip{spec.given.states, {}};
+  for (const Sym& scanned : spec.given.slices) {
+    const Dims dims = scanned.dims();
+    trip.slices.push_back(builder.constant(Tensor(scanned.dtype(), {dims.begin() + 1, dims.end()})));
+  }
+  TripValues results{spec.given.states, {}};
+  for (const Sym& left : body(trip).slices) results.slices.push_back(stack_none(builder, left));
+  return results;
+}
+
 TripValues unroll(const LoopSpec& spec, const LoopBody& body) {
-  if (spec.trips < 1) throw UnsupportedError("a loop that never runs leaves a result of unknown shape");
   std::vector<std::vector<Sym>> slices;
   TripValues now{spec.given.states, {}};
   for (std::int64_t i = 0; i < spec.trips; ++i) {
@@ -220,7 +231,7 @@ std::optional<TripValues> try_loop(GraphBuilder& builder, const LoopSpec& spec, 
 
 TripValues run_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody& body) {
   if (const std::optional<TripValues> results = try_loop(builder, spec, body)) return *results;
-  return unroll(spec, body);
+  return spec.trips < 1 ? without_trips(builder, spec, body) : unroll(spec, body);
 }
 
 OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
@@ -235,6 +246,12 @@ OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
   OutlinedBody outlined{outliner.run(ids_of({results, {}})), {}};
   for (const ValueId id : outliner.captured()) outlined.captured.emplace_back(builder, id);
   return outlined;
+}
+
+Sym stack_none(GraphBuilder& builder, const Sym& like) {
+  Dims dims = like.dims();
+  dims.insert(dims.begin(), 0);
+  return builder.constant(Tensor(like.dtype(), dims));
 }
 
 Sym stack(std::vector<Sym> values, std::int64_t axis) {

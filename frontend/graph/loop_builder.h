@@ -19,7 +19,7 @@ struct TripValues {
 using LoopBody = std::function<TripValues(const TripValues&)>;
 
 struct LoopSpec {
-  std::int64_t trips = 0;   ///< at least 1
+  std::int64_t trips = 0;
   bool is_reverse = false;  ///< from the last slice to the first, for what is scanned and stacked
   TripValues given;         ///< the states before the first trip, and what is scanned: [trips, ...]
 };
@@ -32,7 +32,8 @@ struct LoopSpec {
 /// nothing makes: drop them (without_dead_nodes) before anything else reads the graph.
 [[nodiscard]] std::optional<TripValues> try_loop(GraphBuilder& builder, const LoopSpec& spec,
                                                  const LoopBody& body);
-/// try_loop, or else `body` for one trip after the other. Throws what it throws.
+/// try_loop, or else `body` for one trip after the other. Throws what it throws. Of no trip it asks `body` for the types of what
+/// trips leave behind.
 [[nodiscard]] TripValues run_loop(GraphBuilder& builder, const LoopSpec& spec, const LoopBody& body);
 
 /// What is computed of given values, as a graph of its own, and what it reads beside them: its last inputs.
@@ -44,6 +45,8 @@ struct OutlinedBody {
 [[nodiscard]] OutlinedBody outline_body(GraphBuilder& builder, const std::vector<Sym>& given,
                                         const std::function<std::vector<Sym>(const std::vector<Sym>&)>& body);
 
+/// [0, ...]: none of values like this one, along a new first axis.
+[[nodiscard]] Sym stack_none(GraphBuilder& builder, const Sym& like);
 /// The values along a new axis. Throws UnsupportedError when there are none.
 [[nodiscard]] Sym stack(std::vector<Sym> values, std::int64_t axis);
 

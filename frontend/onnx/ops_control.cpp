@@ -104,10 +104,6 @@ void if_op(ImportContext& c) {
   select_results(c, condition, taken.results, other.results);
 }
 
-void write_results(ImportContext& c, const std::vector<Sym>& results) {
-  for (std::size_t i = 0; i < results.size(); ++i) c.output(static_cast<int>(i), results[i]);
-}
-
 std::vector<Sym> joined(std::vector<Sym> states, const std::vector<Sym>& slices) {
   states.insert(states.end(), slices.begin(), slices.end());
   return states;
@@ -235,12 +231,29 @@ std::vector<OnnxBinding> run_trip(ImportContext& c, const onnx::GraphProto& body
   return c.import_subgraph(body, arguments);
 }
 
+std::vector<OnnxBinding> trip_arguments(ImportContext& c, std::int64_t trip,
+                                        const std::vector<OnnxBinding>& states) {
+  std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
+                                     OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
+  arguments.insert(arguments.end(), states.begin(), states.end());
+  return arguments;
+}
+
+/// Of no trip: nothing stacked of what a first one would leave, whose types are asked for.
+void write_nothing_stacked(ImportContext& c, const onnx::GraphProto& body,
+                           const std::vector<OnnxBinding>& states) {
+  const std::vector<OnnxBinding> results = c.import_subgraph(body, trip_arguments(c, 0, states));
+  for (std::size_t i = states.size(); i + 1 < results.size(); ++i)
+    c.output(static_cast<int>(i), stack_none(c.builder(), c.symbol(results[i + 1])));
+}
+
 /// Unrolled where it is none of the graph: the trip count, or else every condition, must be known. The importer's node
 /// limit bounds it. What is carried from trip to trip may be sequences and optionals.
 void loop_op(ImportContext& c) {
   const onnx::GraphProto& body = c.subgraph("body");
   const std::int64_t trips = c.has_input(0) ? c.constant_integer(0) : std::int64_t{1} << 40;
-  bool goes_on = !c.has_input(1) || known_condition(c.input(1));
+  const bool may_run = trips > 0 && (!c.has_input(1) || known_condition(c.input(1)));
+  bool goes_on = may_run;
   std::vector<OnnxBinding> state;
   for (int i = 2; i < c.input_count(); ++i) state.push_back(c.binding(i));
   const std::optional<KnownEnd> end = goes_on ? find_end(c, body, trips, state) : std::nullopt;
@@ -249,10 +262,8 @@ void loop_op(ImportContext& c) {
   CarriedStates states(body, state);
   std::vector<std::vector<Sym>> scans;
   for (std::int64_t trip = 0; trip < trips && goes_on; ++trip) {
-    std::vector<OnnxBinding> arguments{OnnxBinding::of(c.builder().constant(Tensor::scalar_i64(trip)).id()),
-                                       OnnxBinding::of(c.builder().scalar(DType::boolean, 1).id())};
-    arguments.insert(arguments.end(), states.now().begin(), states.now().end());
-    const std::vector<OnnxBinding> results = run_trip(c, body, compiled, arguments);
+    const std::vector<OnnxBinding> results =
+        run_trip(c, body, compiled, trip_arguments(c, trip, states.now()));
     if (results.size() < state.size() + 1)
       throw ModelError("the body has {} outputs, expected at least {}", results.size(), state.size() + 1);
     goes_on = trip + 1 == trips || known_condition(c.symbol(results[0]));
@@ -261,9 +272,9 @@ void loop_op(ImportContext& c) {
     for (std::size_t i = 0; i < scans.size(); ++i)
       scans[i].push_back(c.symbol(results[1 + state.size() + i]));
   }
-  scans.resize(static_cast<std::size_t>(std::max(c.output_count() - static_cast<int>(state.size()), 0)));
   state = states.last(c);
   for (std::size_t i = 0; i < state.size(); ++i) c.output_binding(static_cast<int>(i), state[i]);
+  if (!may_run && c.output_count() > static_cast<int>(state.size())) write_nothing_stacked(c, body, state);
   for (std::size_t i = 0; i < scans.size(); ++i)
     c.output(static_cast<int>(state.size() + i), stack(scans[i], 0));
 }
@@ -322,7 +333,8 @@ void scan_op(ImportContext& c) {
     if ((listed(directions, i) != 0) != (listed(input_directions, 0) != 0)) stacked = flip(stacked, 0);
     stacked = move_axis(stacked, 0, listed(axes, i));
   }
-  write_results(c, joined(results.states, results.slices));
+  const std::vector<Sym> left = joined(results.states, results.slices);
+  for (std::size_t i = 0; i < left.size(); ++i) c.output(static_cast<int>(i), left[i]);
 }
 
 /// Opset 8: sequence lengths first (must be absent), and a batch axis in front of everything.
@@ -393,8 +405,7 @@ void split_to_sequence(ImportContext& c) {
   const int axis = normalize_axis(c.integer("axis", 0), x.rank());
   const std::int64_t extent = x.dim(axis);
   std::vector<std::int64_t> sizes;
-  const bool is_list = c.has_input(1) && c.input(1).rank() == 1;
-  if (is_list) {
+  if (c.has_input(1) && c.input(1).rank() == 1) {
     sizes = c.constant_integers(1);
   } else {
     const std::int64_t size = c.has_input(1) ? c.constant_integer(1) : 1;
@@ -420,8 +431,7 @@ void concat_from_sequence(ImportContext& c) {
     if (!is_new) dims[static_cast<std::size_t>(at)] *= whole->dim(0);
     return c.output(is_new ? moved : reshape(moved, dims));
   }
-  if (is_new) return c.output(stack(values, axis));
-  c.output(concat(values, normalize_axis(axis, values[0].rank())));
+  c.output(is_new ? stack(values, axis) : concat(values, normalize_axis(axis, values[0].rank())));
 }
 
 /// The body's inputs: an item of each sequence, the other inputs whole.

@@ -91,20 +91,24 @@ TEST(HostPart, LoopsRunAsOftenAsTheRunSays) {
   add_input(graph, "trips", {}, onnx::TensorProto::INT64);
   add_input(graph, "x", {2});
   add_output(graph, "y");
-  onnx::NodeProto& loop = add_node(graph, "Loop", {"trips", "", "x"}, {"y"});
+  add_output(graph, "all");
+  onnx::NodeProto& loop = add_node(graph, "Loop", {"trips", "", "x"}, {"y", "all"});
   onnx::GraphProto& body = set_graph(loop, "body");
   add_input(body, "i", {}, onnx::TensorProto::INT64);
   add_input(body, "goes_on", {}, onnx::TensorProto::BOOL);
   add_input(body, "before", {2});
   add_output(body, "still");
   add_output(body, "after");
+  add_output(body, "seen");
   add_node(body, "Identity", {"goes_on"}, {"still"});
   add_node(body, "Add", {"before", "x"}, {"after"});  // x is of the graph outside
+  add_node(body, "Identity", {"after"}, {"seen"});
   const ImportedModel loops = imported(model);
   const Tensor x = Tensor::of<float>(DType::f32, {2}, {1, -2});
   for (const std::int64_t trips : {0, 1, 5}) {
-    const Tensor y = interpret(loops, {Tensor::scalar_i64(trips), x}).at(0).tensor();
-    EXPECT_EQ(y.as_double(1), -2.0 * static_cast<double>(trips + 1));
+    const auto results = interpret(loops, {Tensor::scalar_i64(trips), x});
+    EXPECT_EQ(results.at(0).tensor().as_double(1), -2.0 * static_cast<double>(trips + 1));
+    EXPECT_EQ(results.at(1).tensor().dims(), (Dims{trips, 2}));
   }
 }
 
