@@ -75,6 +75,16 @@ bool is_row_of_parts(const Kernel& kernel, const KernelFacts& facts) {
   return row >= facts.lanes && row <= most_vectors * facts.lanes && is_light(facts, out);
 }
 
+/// Are lines filled with what lies inside them? Steps that touch an end gather their elements, so short ones are to touch it.
+bool is_filled_from_inside(const Kernel& kernel) {
+  return std::ranges::any_of(kernel.body.nodes(), [&](const Node& node) {
+    if (node.op != Op::pad) return false;
+    const std::string& mode = node.attributes.string("mode");
+    return (mode == "reflect" || mode == "wrap") &&
+           (node.attributes.extents("low").back() != 0 || node.attributes.extents("high").back() != 0);
+  });
+}
+
 /// Elements of a vector whose elements are loads of their own: few, but a short row whole.
 std::int64_t gathered_lanes(const KernelFacts& facts) {
   constexpr std::int64_t lanes = 8;
@@ -119,7 +129,7 @@ PointwiseNumbers first_pointwise_point(const Kernel& kernel, const Machine& mach
   const std::int64_t first_tasks = task_count(facts, machine, 1) > 0 ? 1 : 0;
   if (transposed > 0) return {.vectors = 1, .tasks = first_tasks, .columns = 16};
   const bool light = is_light(facts, kernel.body.type(kernel.body.outputs.front()));
-  return {.vectors = light ? 4 : 2, .tasks = first_tasks};
+  return {.vectors = is_filled_from_inside(kernel) ? 1 : light ? 4 : 2, .tasks = first_tasks};
 }
 
 Candidate Pointwise::at(const PointwiseNumbers& point) const {

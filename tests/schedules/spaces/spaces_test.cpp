@@ -340,6 +340,20 @@ TEST(PointwiseSpace, TasksOfLoopsThatMayBeShortAreNoSingleVectors) {
       << schedule;
 }
 
+// A step that touches an end of its line gathers what it reads.
+TEST(PointwiseSpace, StepsOfReflectedLinesAreShort) {
+  const Machine machine = detect_machine(1);
+  for (const auto& [mode, vectors] : {std::pair{"constant", 4}, {"reflect", 1}, {"wrap", 1}}) {
+    const Kernel kernel = kernel_of(
+        fmt::format("graph g(%a: f32[8,70]) {{ %v: f32[8,76] = pad(%a) {{high=[0,3], interior=[], low=[0,3], "
+                    "mode=\"{}\"}} return %v }}",
+                    mode));
+    const BoundSpace space = spaces_for(kernel, machine).front();
+    EXPECT_EQ(named_values(space, space.heuristic).at("vectors"), vectors) << mode;
+    check_candidate(kernel, space.at(space.heuristic));
+  }
+}
+
 TEST(SpaceTable, RefusalsSayWhy) {
   const Kernel kernel = kernel_of("graph g(%a: f32[4,24]) { %v: f32[4,24] = exp(%a) return %v }");
   std::vector<Refusal> refusals;
