@@ -1,7 +1,9 @@
 // Resizing and sampling of maps.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string_view>
 
 #include "base/error.h"
 #include "frontend/build/resize.h"
@@ -56,6 +58,14 @@ Sym cut(Sym y, DType dtype) {
   return cast(y + where(apply(Op::less, y, 0.0), y.builder().scalar(DType::f32, -error), error), dtype);
 }
 
+/// Of sizes ONNX Runtime makes scales of f32, by which it divides: at a tie the nearest element depends on it.
+void narrow_scales(const ResizeRule& rule, std::vector<ResizeAxis>& all) {
+  constexpr std::array<std::string_view, 4> divided = {"asymmetric", "half_pixel", "pytorch_half_pixel",
+                                                       "tf_half_pixel_for_nn"};
+  if (rule.mode != "nearest" || std::ranges::find(divided, rule.transform) == divided.end()) return;
+  for (ResizeAxis& axis : all) axis.scale = static_cast<float>(axis.scale);
+}
+
 /// What is interpolated of integers is cut once at the end, as in ONNX Runtime and in ONNX's reference; with antialias each
 /// axis is rounded.
 void resize_axes(ImportContext& c, const ResizeRule& rule, const std::vector<ResizeAxis>& all) {
@@ -92,6 +102,7 @@ void resize(ImportContext& c) {
     apply_scales(c.constant_reals(2), c.binding(2).initializer != nullptr, axes, all);
   else
     apply_sizes(c, c.constant_integers(3), axes, all);
+  narrow_scales(rule, all);
   if (rule.transform == "tf_crop_and_resize") {
     const std::vector<double> roi = c.constant_reals(1);
     if (roi.size() != 2 * axes.size())

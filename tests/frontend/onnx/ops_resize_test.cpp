@@ -91,6 +91,20 @@ TEST(OnnxResize, NearestElementsAreFoundInF32) {
             (std::vector<std::int64_t>{0, 0, 1, 2, 2, 3, 3, 4, 5, 5, 6}));
 }
 
+/// 10.5 by 70 / 100 is 15 in f32, a tie of 14 and 15; by the quotient of doubles it is above.
+TEST(OnnxResize, ScalesOfSizesAreF32) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {100}, onnx::TensorProto::INT64);
+  add_integers(graph, "sizes", {70});
+  set_text(add_node(graph, "Resize", {"x", "", "", "sizes"}, {"y"}), "mode", "nearest");
+  add_output(graph, "y");
+  Tensor x(DType::i64, {100});
+  for (std::int64_t i = 0; i < 100; ++i) x.set_int64(i, i);
+  const Graph graph_of = import_onnx_bytes(model.SerializeAsString(), "", {});
+  EXPECT_EQ(interpret(graph_of, {x}).at(0).as_int64(10), 14);
+}
+
 TEST(OnnxResize, NearestElementsAsTensorFlowHasThem) {
   EXPECT_EQ(nearest(4, 1.5F, "tf_half_pixel_for_nn", "floor"), (std::vector<std::int64_t>{0, 1, 1, 2, 3, 3}));
   EXPECT_EQ(nearest(4, 1.5F, "half_pixel", "floor"), (std::vector<std::int64_t>{0, 0, 1, 1, 2, 3}));
