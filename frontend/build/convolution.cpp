@@ -61,17 +61,18 @@ std::vector<PhasedAxis> phased_axes(Sym x, Sym& w, const TransposedWindow& windo
   return axes;
 }
 
-/// [C, M/groups, k...] -> [phases... groups M/groups, C/groups, taps...], taps in reverse: the convolution's filters. Axes
-/// that have nothing to split stay as they are, so that transposed filters are only a view.
-Sym phased_filters(Sym w, const std::vector<PhasedAxis>& axes, std::int64_t groups) {
+/// [C, M/groups, k...] -> [phases... groups M/groups, C/groups, taps...], taps in reverse: the convolution's filters; with
+/// `are_ahead`, groups are ahead of phases. Axes that have nothing to split stay as they are, so that transposed filters are only a
+/// view.
+Sym phased_filters(Sym w, const std::vector<PhasedAxis>& axes, std::int64_t groups, bool are_ahead) {
   const Dims dims = w.dims();
   Dims split, result{groups * dims[1], dims[0] / groups};
-  std::vector<std::int64_t> phases, channels, taps;
+  std::vector<std::int64_t> ahead, phases, channels, taps;
   const auto add = [&](std::vector<std::int64_t>& axes_of, std::int64_t extent) {
     axes_of.push_back(static_cast<std::int64_t>(split.size()));
     split.push_back(extent);
   };
-  if (groups > 1) add(channels, groups);
+  if (groups > 1) add(are_ahead ? ahead : channels, groups);
   add(taps, dims[0] / groups);
   add(channels, dims[1]);
   for (const PhasedAxis& axis : axes) {
@@ -80,33 +81,44 @@ Sym phased_filters(Sym w, const std::vector<PhasedAxis>& axes, std::int64_t grou
     result[0] *= axis.phases;
     result.push_back(axis.taps);
   }
-  w = transpose(reshape(w, split), joined(joined(phases, channels), taps));
+  w = transpose(reshape(w, split), joined(joined(joined(ahead, phases), channels), taps));
   for (int axis = w.rank() - static_cast<int>(axes.size()); axis < w.rank(); ++axis)
     if (w.dim(axis) > 1) w = flip(w, axis);
   return reshape(w, result);
 }
 
-/// Of channels [N, phases... M, ...] the result [N, M, ...]: phases side by side, zeros where the window does not reach.
-Sym phases_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+/// Of channels [N, groups, phases... M/groups, ...] the result [N, M, ...]: phases side by side, zeros where the window does not
+/// reach.
+Sym phases_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels,
+                        std::int64_t groups) {
   const auto rank = static_cast<std::int64_t>(axes.size());
   Dims split{y.dim(0)}, result{y.dim(0), channels}, high(2, 0);
-  std::vector<std::int64_t> perm{0, rank + 1};
+  std::vector<std::int64_t> perm{0};
+  const std::int64_t ahead = groups > 1 ? 1 : 0;
+  if (ahead == 1) {
+    split.push_back(groups);
+    perm.push_back(1);
+    high.push_back(0);
+  }
+  perm.push_back(ahead + rank + 1);
   for (std::int64_t i = 0; i < rank; ++i) {
     const PhasedAxis& axis = axes[static_cast<std::size_t>(i)];
     split.push_back(axis.phases);
-    perm.insert(perm.end(), {rank + 2 + i, 1 + i});
+    perm.insert(perm.end(), {ahead + rank + 2 + i, ahead + 1 + i});
     high.insert(high.end(), {0, axis.stride - axis.phases});
     result.push_back(axis.count() * axis.stride);
   }
-  split.push_back(channels);
+  split.push_back(channels / groups);
   for (const PhasedAxis& axis : axes) split.push_back(axis.count());
   y = transpose(reshape(y, split), perm);
   return reshape(pad(y, Dims(high.size(), 0), high), result);
 }
 
 /// The same by whole rows of channels, [N, ..., M] in between: where channels lie innermost, that moves whole vectors.
-Sym rows_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels) {
+Sym rows_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels,
+                      std::int64_t groups) {
   const auto rank = static_cast<std::int64_t>(axes.size());
+  const std::int64_t own = groups > 1 ? 1 : 0;
   Dims split{y.dim(0)}, result{y.dim(0)}, high{0};
   std::vector<std::int64_t> behind{0}, perm{0}, ahead{0, rank + 1};
   for (std::int64_t i = 0; i < rank; ++i) {
@@ -114,22 +126,28 @@ Sym rows_side_by_side(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t c
     behind.push_back(i + 2);
     ahead.push_back(i + 1);
     split.push_back(axis.count());
-    perm.insert(perm.end(), {1 + i, 1 + rank + i});
+    perm.insert(perm.end(), {1 + i, 1 + rank + own + i});
     high.insert(high.end(), {0, axis.stride - axis.phases});
     result.push_back(axis.count() * axis.stride);
   }
+  if (own == 1) {
+    split.push_back(groups);
+    perm.push_back(1 + rank);
+    high.push_back(0);
+  }
   for (const PhasedAxis& axis : axes) split.push_back(axis.phases);
   behind.push_back(1);
-  split.push_back(channels);
-  perm.push_back(2 * rank + 1);
+  split.push_back(channels / groups);
+  perm.push_back(2 * rank + 1 + own);
   high.push_back(0);
   result.push_back(channels);
   y = transpose(reshape(transpose(y, behind), split), perm);
   return transpose(reshape(pad(y, Dims(high.size(), 0), high), result), ahead);
 }
 
-Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels, bool innermost) {
-  y = (innermost ? rows_side_by_side : phases_side_by_side)(y, axes, channels);
+Sym interleaved(Sym y, const std::vector<PhasedAxis>& axes, std::int64_t channels, std::int64_t groups,
+                bool innermost) {
+  y = (innermost ? rows_side_by_side : phases_side_by_side)(y, axes, channels, groups);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::int64_t start = axes[i].start - axes[i].first() * axes[i].stride;
     y = slice(y, static_cast<int>(i) + 2, start, start + axes[i].length);
@@ -154,7 +172,15 @@ Sym without_what_is_left_out(Sym x, Dims& low, Dims& high) {
   return x;
 }
 
-/// A convolution whose results are the phases of a transposed one, [phases... channels].
+/// [groups, phases, M/groups] of a bias [M].
+Sym bias_of_phases(Sym bias, std::int64_t groups, std::int64_t phases) {
+  if (phases == 1) return bias;
+  const std::int64_t channels = bias.dim(0);
+  const Sym each = reshape(bias, {groups, 1, channels / groups});
+  return reshape(concat(std::vector<Sym>(static_cast<std::size_t>(phases), each), 1), {phases * channels});
+}
+
+/// A convolution whose results are the phases of a transposed one, [groups, phases... channels].
 struct PhasedConv {
   Sym x, w, bias;
   Dims low, high, dilations;
@@ -221,20 +247,20 @@ Sym transposed_conv(Sym x, Sym w, Sym bias, const TransposedWindow& window, std:
     high.push_back(axis.behind());
     dilations.push_back(axis.dilation);
   }
-  // Each phase has groups of its own.
-  const std::int64_t copies = groups == 1 ? 1 : phases;
+  // Groups of several channels have filters for each phase. Else each phase has groups of its own: one channel to one.
+  const std::int64_t ahead = w.dim(0) > groups ? groups : 1;
+  const std::int64_t copies = ahead == groups ? 1 : phases;
   if (copies > 1) x = concat(std::vector<Sym>(static_cast<std::size_t>(copies), x), 1);
   Sym each_bias;
   // Where every result is some phase's, the convolution adds the bias, once for each phase.
-  if (bias && !has_gaps)
-    each_bias = phases == 1 ? bias : concat(std::vector<Sym>(static_cast<std::size_t>(phases), bias), 0);
+  if (bias && !has_gaps) each_bias = bias_of_phases(bias, ahead, phases);
   const PhasedConv whole_conv{
-      x, phased_filters(w, axes, groups), each_bias, low, high, dilations, groups * copies};
+      x, phased_filters(w, axes, groups, ahead > 1), each_bias, low, high, dilations, groups * copies};
   const bool is_apart =
       groups == 1 && w.is_constant() && !window.innermost && gains_by_phases(axes, w.dim(1));
   const Sym y = is_apart ? conv_by_phases(whole_conv, axes, 0, 1) : conv_of(whole_conv);
   if (!has_strides) return y;
-  const Sym whole = interleaved(y, axes, groups * w.dim(1), window.innermost);
+  const Sym whole = interleaved(y, axes, groups * w.dim(1), ahead, window.innermost);
   return bias && has_gaps ? add_to_channels(whole, bias) : whole;
 }
 namespace {
