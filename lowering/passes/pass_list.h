@@ -59,6 +59,10 @@ namespace sylvite {
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
 
+/// The same graph in which running sums and the first k of each row are of at most three dims, lie such that vectors are filled, and,
+/// of short rows, are found across many of these.
+[[nodiscard]] Graph merge_scanned(const Graph& graph);
+
 /// The same graph in which folds of at most eight values that a concat puts side by side, and of pointwise work on these, are
 /// pointwise work. On a CPU not where they make few elements.
 [[nodiscard]] Graph unstack_folds(const Graph& graph, const LoweringOptions& options);
