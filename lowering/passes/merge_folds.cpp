@@ -1,9 +1,11 @@
 // Before: y = reduce_sum(x [A, B, C, D], [2, 3])          y = layer_norm(x [A, B, C, D]) from axis 2 on
 // After:  y = reshape(reduce_sum(reshape(x, [A, B, C*D]), [2]))
 // Kernels of a GPU fold rows of one dim, so that dims that are folded together and lie together become one. Images that follow
-// a convolution stay: their channels may lie innermost. Once layouts are known, those that are dense become one, too.
+// a convolution stay: their channels may lie innermost. Once layouts are known, those that are dense become one, too. On a CPU
+// they become one where the last is too short for vectors.
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include "frontend/graph/rewrite.h"
@@ -20,12 +22,13 @@ bool is_reduction(Op op) {
   return op == Op::reduce_sum || op == Op::reduce_max || op == Op::reduce_min || op == Op::reduce_prod;
 }
 
-/// Per value: an image that is made of a convolution's result.
-IdMap<bool> images_behind_convolutions(const Graph& graph, bool tf32) {
+/// Per value: an image that counts, that is made of a convolution's result.
+IdMap<bool> images_behind_convolutions(const Graph& graph,
+                                       const std::function<bool(const TensorType&)>& counts) {
   IdMap<bool> images(graph.values().size(), false);
   for (const Node& node : graph.nodes())
     for (const ValueId out : node.outputs)
-      images[out] = may_lie_innermost(graph.type(out), tf32) &&
+      images[out] = counts(graph.type(out)) &&
                     (node.op == Op::conv || std::ranges::any_of(node.inputs, [&](ValueId id) {
                        return id != no_value && images[id];
                      }));
@@ -35,7 +38,7 @@ IdMap<bool> images_behind_convolutions(const Graph& graph, bool tf32) {
 /// The first of the dims that are folded, where those are the last ones and more than one.
 std::optional<std::size_t> first_folded(const Graph& graph, const Node& node) {
   const TensorType& type = graph.type(node.inputs[0]);
-  if (type.element_count() == 0) return std::nullopt;
+  if (!type.is_known() || type.element_count() == 0) return std::nullopt;
   const std::int64_t rank = type.rank();
   if (node.op == Op::layer_norm) {
     const std::int64_t axis = node.attributes.integer("axis");
@@ -86,9 +89,22 @@ bool merge(GraphRewriter& rewriter, const Node& node, const IdMap<bool>& images)
 }  // namespace
 
 Graph merge_folds(const Graph& graph, bool tf32) {
-  const IdMap<bool> images = images_behind_convolutions(graph, tf32);
+  const IdMap<bool> images = images_behind_convolutions(
+      graph, [&](const TensorType& type) { return may_lie_innermost(type, tf32); });
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return merge(rewriter, node, images); });
+}
+
+Graph merge_short_folds(const Graph& graph) {
+  constexpr std::int64_t short_row = 16;
+  const IdMap<bool> images =
+      images_behind_convolutions(graph, [](const TensorType& type) { return type.rank() >= 4; });
+  return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
+    if (node.op != Op::layer_norm && !is_reduction(node.op)) return false;
+    const Shape& shape = rewriter.source().type(node.inputs[0]).shape;
+    const bool is_short = !shape.empty() && shape.back().is_known() && shape.back().known() < short_row;
+    return is_short && merge(rewriter, node, images);
+  });
 }
 
 Graph merge_dense_folds(const Graph& graph) {

@@ -62,6 +62,8 @@ constexpr Pass<Options> table[] = {
     {"merge_scanned", fuses_blocks, plain<merge_scanned>,
      "running sums and top-k are of at most three dims, along which vectors are filled",
      has<Op::cumsum, Op::top_k>},
+    {"merge_concats", fuses_blocks, plain<merge_concats>,
+     "values of short rows are put side by side along longer ones", has<Op::concat>},
     {"gather_rolls", fuses_for_templates, plain<gather_rolls>,
      "little values whose parts change places are looked up, by the work that reads them", has<Op::concat>},
     {"extend_work", fuses_for_templates, plain<extend_work>,
@@ -116,8 +118,10 @@ constexpr Pass<Options> table[] = {
      has<Op::reduce_sum, Op::reduce_max, Op::reduce_min, Op::reduce_prod>},
     {"work_ahead_of_views", fuses, work_ahead_of_views,
      "pointwise work on a reshaped or transposed result of a product comes before the view"},
-    {"merge_folds", fuses_innermost,
-     [](const Graph& graph, const Options& options) { return merge_folds(graph, options.tf32); },
+    {"merge_folds", fuses,
+     [](const Graph& graph, const Options& options) {
+       return fuses_innermost(options) ? merge_folds(graph, options.tf32) : merge_short_folds(graph);
+     },
      "norms and reductions over several dims that lie together fold one"},
     {"spread_short_rows", fuses_for_templates, plain<spread_short_rows>,
      "folds of two to four elements, and softmax of so few innermost ones, are pointwise work on slices"},

@@ -58,10 +58,15 @@ namespace sylvite {
 /// The same graph in which norms and reductions over several of the last dims are over one, a product of these, but for images
 /// that follow a convolution. `tf32`: f32 images may lie with channels innermost, too.
 [[nodiscard]] Graph merge_folds(const Graph& graph, bool tf32);
+/// The same, where the last dim is shorter than vectors of a CPU.
+[[nodiscard]] Graph merge_short_folds(const Graph& graph);
 
 /// The same graph in which running sums and the first k of each row are of at most three dims, lie such that vectors are filled, and,
 /// of short rows, are found across many of these.
 [[nodiscard]] Graph merge_scanned(const Graph& graph);
+
+/// The same graph in which values whose rows are short are put side by side along rows of all that lies behind the axis.
+[[nodiscard]] Graph merge_concats(const Graph& graph);
 
 /// The same graph in which folds of at most eight values that a concat puts side by side, and of pointwise work on these, are
 /// pointwise work. On a CPU not where they make few elements.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "frontend/build/convolution.h"
 #include "frontend/graph/interpreter.h"
 #include "frontend/onnx/importer.h"
 #include "tests/frontend/onnx/onnx_model.h"
@@ -96,6 +97,37 @@ TEST(TransposedConv, PhasesWithFewerTapsAreConvolutionsOfTheirOwn) {
       ASSERT_EQ(y.as_double(i), wanted[static_cast<std::size_t>(i)])
           << window.kernel[0] << "x" << window.kernel[1] << " at " << i;
   }
+}
+
+/// Groups by themselves, side by side.
+Sym of_groups(Sym x, Sym w, Sym bias, const TransposedWindow& window, std::int64_t groups) {
+  std::vector<Sym> parts;
+  const std::int64_t in = w.dim(0) / groups, out = w.dim(1);
+  for (std::int64_t g = 0; g < groups; ++g)
+    parts.push_back(transposed_conv(slice(x, 1, g * in, (g + 1) * in), slice(w, 0, g * in, (g + 1) * in),
+                                    slice(bias, 0, g * out, (g + 1) * out), window, 1));
+  return concat(parts, 1);
+}
+
+TEST(TransposedConv, GroupsAreConvolutionsOfTheirOwn) {
+  for (const bool innermost : {false, true})
+    for (const std::int64_t in : {1, 3})
+      for (const Dims& strides : {Dims{1, 1}, Dims{2, 3}, Dims{4, 2}}) {
+        const TransposedWindow window{strides, {1, 1}, {0, 0}, {1, 0}, {0, 1}, innermost};
+        Graph graph;
+        GraphBuilder builder(graph);
+        const Sym x = builder.input("x", DType::f32, {2, 2 * in, 4, 5}),
+                  w = builder.input("w", DType::f32, {2 * in, 3, 3, 2}),
+                  bias = builder.input("b", DType::f32, {6});
+        graph.outputs = {transposed_conv(x, w, bias, window, 2).id(), of_groups(x, w, bias, window, 2).id()};
+        const std::vector<Tensor> results =
+            interpret(graph, {Tensor::of(DType::f32, {2, 2 * in, 4, 5}, numbers(80 * in, 3)),
+                              Tensor::of(DType::f32, {2 * in, 3, 3, 2}, numbers(36 * in, 5)),
+                              Tensor::of(DType::f32, {6}, numbers(6, 7))});
+        ASSERT_EQ(results.at(0).dims(), results.at(1).dims());
+        for (std::int64_t i = 0; i < results[0].size(); ++i)
+          ASSERT_EQ(results[0].as_double(i), results[1].as_double(i)) << in << " of a group, at " << i;
+      }
 }
 
 }  // namespace

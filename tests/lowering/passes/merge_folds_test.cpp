@@ -58,6 +58,20 @@ TEST(MergeFolds, ImagesBehindConvolutionsStay) {
   EXPECT_EQ(ranks_of_folds(merge_folds(graph, false)), std::vector<std::int64_t>{3});  // without tensor cores
 }
 
+TEST(MergeFolds, ShortLastDimsFoldWithThoseAhead) {
+  for (const auto& [columns, rank] : {std::pair{5, 3}, {16, 4}}) {
+    Graph graph;
+    graph.outputs = {graph.add(Op::reduce_max, {graph.add_input("x", f32({2, 3, 4, columns}))}, pixels(1))};
+    const Graph changed = merge_short_folds(graph);
+    EXPECT_EQ(ranks_of_folds(changed), std::vector<std::int64_t>{rank});
+    expect_same_results(graph, changed);
+  }
+  Graph graph;  // channels of an image, however many, may lie in blocks
+  graph.outputs = {
+      graph.add(Op::reduce_sum, {conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 6, 3)}, pixels(1))};
+  EXPECT_TRUE(same_structure(merge_short_folds(graph), graph));
+}
+
 TEST(MergeFolds, DenseImagesFoldOneOnceLayoutsAreKnown) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({2, 8, 5, 6})), 16, 3);

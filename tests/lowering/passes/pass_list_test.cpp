@@ -157,14 +157,15 @@ Graph gradients() {
   return graph;
 }
 
-/// Products of many tiny matrices, running sums, and a sum of products of repeated values.
+/// Products of many tiny matrices, running sums, a sum of products of repeated values, and short rows side by side.
 Graph sums() {
   Graph graph;
   const ValueId x = graph.add_input("x", f32({70, 3, 4})), y = graph.add_input("y", f32({70, 4, 2}));
   const ValueId of = graph.add(
       Op::mul, {graph.add_input("p", f32({2, 9, 1, 16})), graph.add_input("q", f32({2, 1, 10, 16}))});
   graph.outputs = {graph.add(Op::matmul, {x, y}), graph.add(Op::cumsum, {x}, {{"axis", std::int64_t{2}}}),
-                   graph.add(Op::reduce_sum, {of}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{0}}})};
+                   graph.add(Op::reduce_sum, {of}, {{"axes", Dims{3}}, {"keepdims", std::int64_t{0}}}),
+                   graph.add(Op::concat, {x, graph.add(Op::tanh, {x})}, {{"axis", std::int64_t{0}}})};
   return graph;
 }
 
