@@ -1,6 +1,6 @@
-// Before: y = cumsum(x), or the first k, along n of x [outer..., n, inner...]
+// Before: y = cumsum(x), the first k, or softmax(x), along n of x [outer..., n, inner...]
 // After:  y = the same of x [outer, n, inner]; where inner is short and not 1, of its transpose [outer * inner, n]. The first few of
-// short rows are found across many rows at once, along n of [n, outer].
+// short rows are found across many rows at once, along n of [n, outer]. Softmax stays where its columns fill vectors.
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
@@ -35,8 +35,9 @@ bool gains_across_rows(const Scanned& rows, std::int64_t k) {
   return rows.inner == 1 && rows.outer >= least_rows && 5 * (k + 1) * rows.n * of_step < 4 * in_row;
 }
 
+constexpr std::int64_t least_columns = 8;  // shorter ones fill no vectors
+
 Scanned scanned_of(const Dims& dims, std::size_t axis) {
-  constexpr std::int64_t least_columns = 8;  // shorter ones fill no vectors
   Scanned scanned{product(dims, 0, axis), dims[axis], product(dims, axis + 1, dims.size()), {}};
   if (scanned.inner > 1 && scanned.inner < least_columns)
     scanned.perm = {0, 2, 1};
@@ -58,13 +59,15 @@ ValueId put_back(Graph& graph, ValueId y, const Scanned& scanned, const Dims& di
 }
 
 bool merge_dims(GraphRewriter& rewriter, const Node& node) {
-  if (node.op != Op::cumsum && node.op != Op::top_k) return false;
+  const bool is_softmax = node.op == Op::softmax || node.op == Op::log_softmax;
+  if (node.op != Op::cumsum && node.op != Op::top_k && !is_softmax) return false;
   const Graph& source = rewriter.source();
   const TensorType type = source.type(node.inputs[0]);
   const TensorType result = source.type(node.outputs[0]);
   if (!type.is_known() || !result.is_known() || result.element_count() == 0) return false;
   const auto axis = static_cast<std::size_t>(node.attributes.integer("axis"));
   Scanned scanned = scanned_of(type.dims(), axis);
+  if (is_softmax && (axis + 1 == type.dims().size() || scanned.inner >= least_columns)) return false;
   const std::int64_t count = result.dims()[axis];
   const bool is_free = node.op == Op::top_k && node.attributes.integer("ties") == 0;
   if (is_free && gains_across_rows(scanned, count)) {

@@ -62,7 +62,7 @@ namespace sylvite {
 [[nodiscard]] Graph merge_short_folds(const Graph& graph);
 
 /// The same graph in which running sums and the first k of each row are of at most three dims, lie such that vectors are filled, and,
-/// of short rows, are found across many of these.
+/// of short rows, are found across many of these; so is softmax, but for columns that fill vectors.
 [[nodiscard]] Graph merge_scanned(const Graph& graph);
 
 /// The same graph in which values whose rows are short are put side by side along rows of all that lies behind the axis.

@@ -18,9 +18,9 @@ Graph scan(const Dims& dims, std::int64_t axis) {
 
 Graph first_ones(const Dims& dims, std::int64_t axis, std::int64_t k, std::int64_t ties = 0) {
   Graph graph;
-  graph.outputs = graph.add_node(
-      Op::top_k, {graph.add_input("x", f32(dims))},
-      {{"axis", axis}, {"k", Dims{k}}, {"largest", std::int64_t{1}}, {"ties", ties}});
+  graph.outputs =
+      graph.add_node(Op::top_k, {graph.add_input("x", f32(dims))},
+                     {{"axis", axis}, {"k", Dims{k}}, {"largest", std::int64_t{1}}, {"ties", ties}});
   return graph;
 }
 
@@ -34,8 +34,9 @@ Dims merged(const Graph& graph) {
     for (std::int64_t j = 0; j < wanted[i].size(); ++j)
       EXPECT_EQ(got.at(i).as_double(j), wanted[i].as_double(j));
   }
-  const auto scanned = std::ranges::find_if(
-      now.nodes(), [](const Node& node) { return node.op == Op::cumsum || node.op == Op::top_k; });
+  const auto scanned = std::ranges::find_if(now.nodes(), [](const Node& node) {
+    return node.op == Op::cumsum || node.op == Op::top_k || node.op == Op::softmax;
+  });
   return now.type(scanned->inputs[0]).dims();
 }
 
@@ -54,6 +55,18 @@ TEST(MergeScanned, FirstOfManyShortRowsAreFoundAcrossThem) {
   EXPECT_EQ(merged(first_ones({4, 50, 12}, 2, 2)), (Dims{12, 200}));
   EXPECT_EQ(merged(first_ones({4, 50, 12}, 2, 9)), (Dims{200, 12}));  // many of them
   EXPECT_EQ(merged(first_ones({4, 5, 12}, 2, 2)), (Dims{20, 12}));    // few rows
+}
+
+TEST(MergeScanned, SoftmaxOfShortColumnsIsOfRows) {
+  const auto softmax = [](const Dims& dims, std::int64_t axis) {
+    Graph graph;
+    graph.outputs = {graph.add(Op::softmax, {graph.add_input("x", f32(dims))}, {{"axis", axis}})};
+    return graph;
+  };
+  EXPECT_EQ(merged(softmax({3, 9, 1}, 1)), (Dims{3, 9}));
+  EXPECT_EQ(merged(softmax({3, 9, 2}, 1)), (Dims{6, 9}));
+  EXPECT_EQ(merged(softmax({2, 3, 4, 5}, 1)), (Dims{2, 3, 4, 5}));
+  EXPECT_EQ(merged(softmax({2, 3, 9}, 2)), (Dims{2, 3, 9}));
 }
 
 TEST(MergeScanned, WhatIsFlatStays) {
