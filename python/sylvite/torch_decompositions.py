@@ -376,7 +376,7 @@ def _fold(x: Tensor, output_size: Sequence[int], kernel: Sequence[int], dilation
         return decompositions.col2im(x, output_size, kernel, dilation, padding, stride)
     extents = [extent + 2 * pad for extent, pad in zip(output_size, padding)]
     counts = [(e - d * (k - 1) - 1) // s + 1 for e, k, d, s in zip(extents, kernel, dilation, stride)]
-    windows = x.reshape(*x.shape[:-2], -1, *kernel, *counts).movedim(-3, -1)
+    windows = x.reshape(*x.shape[:-2], x.shape[-2] // math.prod(kernel), *kernel, *counts).movedim(-3, -1)
     lines = _add_windows(windows, extents[1], windows.dim() - 2, stride[1], dilation[1])
     whole = _add_windows(lines.movedim(-3, -1), extents[0], lines.dim() - 3, stride[0], dilation[0])
     return aten.constant_pad_nd(whole, [-padding[1], -padding[1], -padding[0], -padding[0]])

@@ -58,7 +58,10 @@ def _next_after(x: Tensor, y: Tensor) -> Any:
 
 
 def _mantissa_and_exponent(x: Tensor) -> Any:
-    """Of f32: what is below one and at least a half, and the power of two that makes it x."""
+    """What is below one and at least a half, and the power of two that makes it x."""
+    if x.dtype in (torch.bfloat16, torch.float16):
+        mantissa, exponent = _mantissa_and_exponent(x.float())
+        return mantissa.to(x.dtype), exponent
     if x.dtype != torch.float32:
         return NotImplemented
     is_small = x.abs() < 2.0**-126
@@ -137,7 +140,10 @@ def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
 
 
 def _replicated_axis(grad: Tensor, axis: int, before: int, after: int) -> Tensor:
-    """What lies on the borders is the gradient of the first and the last."""
+    """What lies on the borders is the gradient of the first and the last; what a negative border cut off has none."""
+    behind = grad.dim() - 1 - axis
+    grad = aten.constant_pad_nd(grad, [0, 0] * behind + [max(-before, 0), max(-after, 0)])
+    before, after = max(before, 0), max(after, 0)
     count = grad.shape[axis] - before - after
     if count == 1:
         return grad.sum(axis, keepdim=True)
@@ -147,7 +153,7 @@ def _replicated_axis(grad: Tensor, axis: int, before: int, after: int) -> Tensor
 
 
 def _replication_backward(grad: Tensor, x: Tensor, padding: Sequence[int]) -> Any:
-    if any(not isinstance(each, int) or each < 0 for each in padding):
+    if any(not isinstance(each, int) for each in padding):
         return NotImplemented
     for i in range(0, len(padding), 2):
         grad = _replicated_axis(grad, grad.dim() - 1 - i // 2, padding[i], padding[i + 1])

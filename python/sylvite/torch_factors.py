@@ -89,8 +89,10 @@ _TERMS = 12
 
 def _matrix_exp(a: Tensor) -> Any:
     """A series of what is halved so often that it converges at once, squared as often."""
-    if a.is_complex() or a.dtype not in (torch.float32, torch.float64):
+    if not a.is_floating_point():
         return NotImplemented
+    if a.dtype in (torch.bfloat16, torch.float16):
+        return _matrix_exp(a.float()).to(a.dtype)
     size = a.abs().sum(-2).amax(-1)[..., None, None]
     halvings = (size.clamp(min=2.0**-20).log2() + 1).ceil().clamp(0, _HALVINGS)
     x = a * torch.exp2(-halvings)

@@ -36,7 +36,7 @@ def _pixels(x: Tensor) -> list[int]:
 
 def _of_groups(channels: Tensor, groups: int) -> Tensor:
     """[images, channels] -> [images, groups]."""
-    return channels.reshape(channels.shape[0], groups, -1).sum(2)
+    return channels.reshape(channels.shape[0], groups, channels.shape[1] // groups).sum(2)
 
 
 def _of_channels(group: Tensor, x: Tensor) -> Tensor:

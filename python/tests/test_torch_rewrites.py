@@ -60,6 +60,8 @@ class LinearAlgebra(Whole):
         for scale in (0.0, 1e-3, 3.0):
             torch._dynamo.reset()
             self.check(torch.linalg.matrix_exp, scale * torch.randn(3, 3))
+        torch._dynamo.reset()
+        self.check(torch.linalg.matrix_exp, torch.randn(2, 4, 4).bfloat16(), tolerance=2e-2)
 
     def test_what_is_singular_raises(self):
         for function, bad in ((torch.linalg.cholesky, -torch.eye(3)), (torch.linalg.inv, torch.zeros(3, 3))):
