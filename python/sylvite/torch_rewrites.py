@@ -15,6 +15,7 @@ from torch.fx import GraphModule, Node
 
 from .torch_bytes import float8_of, make_bytes
 from .torch_graph import device_of
+from .torch_loops import body_of
 
 aten = torch.ops.aten
 higher_order = torch.ops.higher_order
@@ -72,13 +73,10 @@ def _can_be_inlined(node: Node) -> bool:
 
 
 def _branches(module: GraphModule, node: Node) -> list[GraphModule] | None:
-    """The two graphs of a branch that both can be computed: tensors alone leave them, and they hold no graphs but those of
-    branches within, which are taken first."""
+    """The two graphs of a branch that both can be computed: tensors alone leave them, and they hold no graphs."""
     if node.target is not higher_order.cond or not _is_tensor(node.args[0]):
         return None
     graphs = [getattr(module, str(each.target)) for each in node.args[1:3]]
-    for graph in graphs:
-        take_branches(graph)
     can_be = all(_can_be_inlined(inner) for graph in graphs for inner in graph.graph.nodes)
     has_values = all(_is_tensor(each) for graph in graphs for each in outputs_of(graph))
     return graphs if can_be and has_values else None
@@ -103,7 +101,10 @@ def _take_one(module: GraphModule, node: Node, graphs: Sequence[GraphModule]) ->
 
 
 def take_branches(module: GraphModule) -> None:
-    """Makes torch.cond a choice between the results of both branches."""
+    """Makes torch.cond a choice between the results of both branches, in graphs that loops and branches hold first."""
+    for node in module.graph.find_nodes(op="get_attr"):
+        if (held := body_of(node)) is not None:
+            take_branches(held)
     found = [(node, graphs) for node in module.graph.nodes if (graphs := _branches(module, node)) is not None]
     for node, graphs in found:
         if all(user.target is operator.getitem for user in node.users):

@@ -52,6 +52,30 @@ class Scans(Whole):
         self.assert_same([x.grad for x in given[1]], [x.grad for x in given[0]])
         self.assertTrue(all(graph.torch_parts == 0 for graph in graphs))
 
+    def test_branches_in_scans(self):
+        def step(h, row, weight):
+            moved = torch.cond(row.sum() > 0, lambda h, r: torch.tanh(h @ weight + r), lambda h, r: h * 0.5 - r, (h, row))
+            return moved, moved * 2
+
+        def by_steps(hidden, x, weight):
+            made = []
+            for row in x:
+                hidden = torch.tanh(hidden @ weight + row) if row.sum() > 0 else hidden * 0.5 - row
+                made.append(hidden * 2)
+            return hidden, torch.stack(made)
+
+        def f(hidden, x, weight):
+            return scan(lambda h, row: step(h, row, weight), hidden, x, dim=0)
+
+        inputs = torch.ones(8) / 3, torch.randn(7, 8), torch.eye(8) / 2
+        given = [[x.clone().requires_grad_() for x in inputs] for _ in range(2)]
+        with torch_backend.listen() as graphs:
+            for function, inputs in ((by_steps, given[0]), (self.compiled(f), given[1])):
+                last, results = function(*inputs)
+                (last.square().sum() + results.square().sum()).backward()
+        self.assert_same([x.grad for x in given[1]], [x.grad for x in given[0]])
+        self.assertTrue(all(graph.torch_parts == 0 for graph in graphs))
+
     def test_scans_in_scans(self):
         def inner(total, x):
             return scan(lambda h, each: (h + each, h * each), total, x, dim=0)
