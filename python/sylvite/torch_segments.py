@@ -1,9 +1,9 @@
-"""Reductions of segments of rows, in terms of operations that have rows.
+"""Reductions of segments of rows, and segments with padding behind each, in terms of operations that have rows.
 
 Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -63,8 +63,30 @@ def _reduce_backward(grad: Tensor, output: Tensor, data: Tensor, reduce: str, *,
     return torch.where(reached > 0, shared, reached)  # equal rows share what is positive, as torch has it
 
 
+def _pad(values: Tensor, offsets: Sequence[Tensor], max_lengths: Sequence[int], padding_value: float = 0.0) -> Any:
+    """[rows, ..] -> [segments, places, ..]."""
+    if len(offsets) != 1 or values.shape[0] == 0:
+        return NotImplemented
+    starts = offsets[0].unsqueeze(1)
+    row = starts[:-1] + torch.arange(max_lengths[0], dtype=starts.dtype, device=starts.device)
+    is_set = row < starts[1:]
+    found = values[torch.where(is_set, row, 0)]
+    return torch.where(is_set.view(*row.shape, *[1] * (values.dim() - 1)), found, padding_value)
+
+
+def _without_padding(dense: Tensor, offsets: Sequence[Tensor], total_L: int | None = None) -> Any:  # noqa: N803 torch's name
+    if len(offsets) != 1 or total_L is None or dense.shape[0] == 0 or dense.shape[1] == 0:
+        return NotImplemented
+    starts = offsets[0]
+    row = torch.arange(total_L, dtype=starts.dtype, device=starts.device)
+    segment = torch.searchsorted(starts[1:], row, right=True)
+    return dense[segment, row - starts[segment]]
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    aten._jagged_to_padded_dense_forward.default: _pad,
+    aten._padded_dense_to_jagged_forward.default: _without_padding,
     aten._segment_reduce_backward.default: _reduce_backward,
     aten.segment_reduce.default: _reduce,
 }

@@ -172,6 +172,24 @@ class Folds(Whole):
             self.check_gradients(lambda x: torch.segment_reduce(x[:, 0], how, **by_offsets), x)
         self.check(lambda x: told(torch.segment_reduce(x, "mean", offsets=torch.tensor([0, 3, 3, 10]))), x)
 
+    def test_segments_with_padding(self):
+        offsets = torch.tensor([0, 3, 3, 4, 10])
+
+        def padded(x, dtype=torch.float32):
+            return torch.ops.aten._jagged_to_padded_dense_forward(x.to(dtype), [offsets], [7], -2.0)
+
+        def there_and_back(x):
+            return torch.ops.aten._padded_dense_to_jagged_forward(padded(x).cumsum(1), [offsets], 10) * x
+
+        def nested(x):
+            rows = torch.nested.nested_tensor_from_jagged(x, offsets, min_seqlen=0, max_seqlen=6)
+            return (rows.sin() * 2).to_padded_tensor(0.0).square()
+
+        for x in (torch.randn(10, 4), torch.randn(10, 1)):
+            torch._dynamo.reset()
+            self.check(lambda x: (padded(x), padded(x, torch.bfloat16), there_and_back(x)), x)
+            self.check_gradients(nested, x)
+
     def test_powers_at_the_ends_of_the_range(self):
         x = torch.tensor([0.0, -0.0, INF, -INF, NAN, -2.0, 2.0, 1e-30])
         self.check(lambda x: [told(x**p) for p in (-3.5, -1.5, -0.75, 0.25, 1.5, 2.5, -3, 4)], x.repeat(3))
