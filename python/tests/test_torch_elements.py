@@ -126,6 +126,9 @@ class Elements(Whole):
         x = torch.tensor([[3.0, NAN, 1.0, 2.0], [NAN, NAN, NAN, NAN], [4.0, 1.0, NAN, 9.0]])
         self.check(lambda x: (told(x.nanmedian(1)[0]), x.nanmedian(0, keepdim=True)[0]), x)
         self.check_gradients(lambda x: x.nanmedian(1)[0], torch.randn(3, 4))
+        for dtype in (torch.int32, torch.uint8):
+            torch._dynamo.reset()
+            self.check(lambda x: x.nanmedian(), torch.randint(0, 99, (3, 4)).to(dtype))
 
     def test_gradients_of_borders(self):
         for shape, pads in (((3, 4), (2, 3)), ((3, 1), (2, 1)), ((3, 4, 5), (1, 2, 0, 3)), ((2, 3, 4, 5), (1, 1, 2, 0, 0, 2)), ((3, 7), (-1, 2)), ((3, 6, 5), (2, -1, -2, -1))):
