@@ -400,6 +400,10 @@ class Training(WithTorch):
                       nn.Sequential(nn.Flatten(), nn.Linear(216, 8), nn.GroupNorm(2, 8))):  # fmt: skip
             with self.subTest(model=str(model)):
                 self.check_gradients(model, torch.randn(2, 3, 9, 8))
+        x = torch.randn(0, 4, 5, requires_grad=True)
+        with torch_backend.listen() as graphs:
+            self.compiled(nn.GroupNorm(2, 4))(x).sum().backward()
+        self.assertEqual((len(graphs), x.grad.shape), (2, x.shape))
 
     def test_normalised_groups_are_not_saved(self):
         model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(4, 8), nn.SiLU(), nn.Conv2d(8, 4, 3))
