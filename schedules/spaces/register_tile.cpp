@@ -32,12 +32,10 @@ bool fits_registers(const Machine& machine, const RegisterTile& tile) {
 double step_cycles(const Machine& machine, const RegisterTile& tile) {
   const auto panel_vectors = static_cast<double>(tile.panels * vectors_per_panel(machine, tile));
   const auto rows = static_cast<double>(tile.rows);
-  const bool is_small = has_small_tiles(machine);
-  const double latency = is_small ? 10 : 5;       // of a chain of dependent multiply-adds
-  const double broadcast = is_small ? 1.0 : 0.5;  // AVX-512 reads some together with their product
-  constexpr double overhead = 0.4;                // loop control and addresses
+  const double latency = has_small_tiles(machine) ? 10 : 5;  // of a chain of dependent multiply-adds
+  constexpr double overhead = 0.4;                           // loop control and addresses
   const double multiply_adds = rows * panel_vectors;
-  const double loads = broadcast * rows + panel_vectors;
+  const double loads = rows + panel_vectors;  // what is read together with its product is a load, too
   return std::max({multiply_adds, loads, latency}) + overhead;
 }
 
@@ -61,6 +59,9 @@ std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
   const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
   for (std::int64_t count = most; 2 * count >= most; --count)
     if (tiles % count == 0) return count;
+  static const bool even = getenv("SYL_EVEN");
+  const std::int64_t wide = (tiles + least_parts - 1) / least_parts;
+  if (even && (tiles + wide - 1) / wide >= least_parts) return wide;
   return most;
 }
 
