@@ -87,6 +87,10 @@ bool KernelVariants::has(const Kernel& kernel) const {
   return std::ranges::any_of(all_, [&](const Variant& each) { return each.kernel.open == kernel.open; });
 }
 
+bool KernelVariants::has_text(const std::string& text) const {
+  return std::ranges::any_of(all_, [&](const Variant& each) { return each.kernel.text == text; });
+}
+
 std::vector<double> KernelVariants::costs_of(const std::vector<Variant*>& variants, const Kernel& kernel,
                                              const Dims& sizes, const Machine& machine) {
   constexpr double none = std::numeric_limits<double>::max();
@@ -154,28 +158,37 @@ double KernelVariants::seconds(const Kernel& kernel, const Machine& machine) {
 
 void KernelVariants::vary(const Kernel& kernel, const Machine& machine, double least_gain) {
   // Templates of a GPU compile soon, and tiles that do not fit leave much of it idle.
-  const std::size_t most = machine.gpu ? 12 : 3;
-  const double clearly = machine.gpu ? 1.03 : 1.15;
-  if (all_.size() == most) return;
+  const std::size_t most = machine.gpu ? 12 : 6;
+  const double clearly = machine.gpu ? 1.03 : 1.04;
+  if (all_.size() >= most) return;
   Variant& shared = best(kernel, machine);
-  Variant own{hinted_here(*as_case(shared.kernel, kernel)), {}};
-  if (own.kernel.text == shared.kernel.text) return;
+  const Kernel of_first = *as_case(first(), kernel);
+  std::vector<Kernel> others = {hinted_here(of_first)};
+  if (!machine.gpu) others.push_back(narrowed_here(of_first));
+  std::optional<Variant> fastest;
   try {
     Estimates estimates(kernel, machine);
     const std::optional<double> before = estimates.of(shared.chosen(machine));
-    const std::optional<double> after = estimates.of(own.chosen(machine));
-    const bool are_known = before && after;
-    if (are_known ? *before < clearly * *after || *before - *after < least_gain
-                  : !machine.gpu || own.chosen(machine).candidate == shared.chosen(machine).candidate)
-      return;
-    log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id,
-             before.value_or(0) * 1e6, after.value_or(0) * 1e6, own.kernel.id);
+    std::optional<double> least = before;
+    for (Kernel& other : others) {
+      if (has_text(other.text)) continue;
+      Variant own{std::move(other), {}};
+      const std::optional<double> after = estimates.of(own.chosen(machine));
+      const bool are_known = before && after;
+      if (are_known ? *before < clearly * *after || *before - *after < least_gain || *least <= *after
+                    : !machine.gpu || own.chosen(machine).candidate == shared.chosen(machine).candidate)
+        continue;
+      log_line(LogLevel::debug, "kernel {}: {:.1f} us, {:.1f} us by {}", shared.kernel.id,
+               before.value_or(0) * 1e6, after.value_or(0) * 1e6, own.kernel.id);
+      least = after;
+      fastest = std::move(own);
+    }
   } catch (const UnsupportedError&) {
     return;
   } catch (const CompileError&) {
     return;
   }
-  all_.push_back(std::move(own));
+  if (fastest) all_.push_back(*std::move(fastest));
 }
 
 void KernelVariants::keep_if(const IsCompiled& is_wanted) {

@@ -75,6 +75,7 @@ class KernelVariants {
 
     [[nodiscard]] const DefaultChoice& chosen(const Machine& machine);
   };
+  [[nodiscard]] bool has_text(const std::string& text) const;
   [[nodiscard]] Variant& best(const Kernel& kernel, const Machine& machine);
 
   std::vector<Variant> all_;  ///< the first of all first, which is for all sizes

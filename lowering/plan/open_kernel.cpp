@@ -371,13 +371,14 @@ std::optional<Kernel> case_at(const Kernel& open, const Dims& sizes) {
 namespace {
 
 Kernel hinted(const Kernel& found, bool is_narrowed) {
+  constexpr std::int64_t longest_tile = 14;  // of pixels of a line
   Graph body = *found.open;
   std::size_t number = 0;
   for (auto& [name, info] : body.symbols.table) {
     const std::int64_t size = found.sizes.at(number++);
     info.hints = {size};
     if (is_narrowed && info.low >= 2 && info.high == INT64_MAX)
-      info.low = std::max(info.low, pixel_class(size).low);
+      info.low = std::max(info.low, std::min(size, longest_tile));
   }
   return make_kernel(body, found.input_is_weight);
 }

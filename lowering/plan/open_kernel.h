@@ -36,7 +36,7 @@ enum class Sharing : std::uint8_t {
 [[nodiscard]] std::optional<Kernel> case_at(const Kernel& open, const Dims& sizes);
 /// The open kernel of a case with the case's sizes as its hints, for which schedules are chosen: another kernel for the same sizes.
 [[nodiscard]] Kernel hinted_here(const Kernel& found);
-/// The same, and for images with as many lines and pixels as the case's classes (pixel_class) have at least: tiles may be as large.
+/// The same, and for images with at least as many lines and pixels as the case has, up to a tile's: tiles may be as long.
 [[nodiscard]] Kernel narrowed_here(const Kernel& found);
 /// Is `open` for all sizes of `wide`, which differs from it in hints and ranges alone?
 [[nodiscard]] bool is_as_wide(const Kernel& open, const Kernel& wide);

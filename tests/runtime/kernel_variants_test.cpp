@@ -86,6 +86,23 @@ TEST_F(KernelVariantsTest, AreOfAnotherSpaceWhereThatIsFaster) {
   EXPECT_EQ(default_choice(chosen.front().open, machine_).space, "conv_blocked");
 }
 
+/// Few pixels at a time serve all images, as many as a line has serve sizes to be fast at.
+TEST_F(KernelVariantsTest, OfSizesToBeFastAtHaveTilesAsLongAsTheirLines) {
+  const Kernel small = convolution(6, 6), large = convolution(14, 14);
+  EXPECT_TRUE(as_case(narrowed_here(*as_case(open_, large)), large));
+  EXPECT_FALSE(as_case(narrowed_here(*as_case(open_, large)), convolution(12, 14)));
+  KernelVariants variants(open_);
+  const double before = variants.seconds(large, machine_);
+  variants.vary(large, machine_, before);
+  EXPECT_EQ(variants.texts().size(), 1U) << "it is worth less";
+  variants.vary(large, machine_, 0);
+  ASSERT_EQ(variants.texts().size(), 2U);
+  EXPECT_FALSE(is_as_wide(variants.kernels().back(), open_));
+  EXPECT_LT(variants.seconds(large, machine_), before);
+  EXPECT_EQ(case_of(variants, large, machine_)->text, variants.texts().back());
+  EXPECT_EQ(case_of(variants, small, machine_)->text, open_.text);
+}
+
 Kernel product(int rows) {
   return kernel_of(
       fmt::format("graph g(%x: bf16[{0},3072], %w: bf16[3072,768]) {{ %v: bf16[{0},768] = "
