@@ -1,10 +1,13 @@
 #include "lowering/plan/group_body.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include "frontend/graph/copy.h"
+#include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "frontend/values/size_table.h"
 
@@ -49,6 +52,13 @@ bool may_read_argument(Op op) {
   return op == Op::add || op == Op::sub || op == Op::mul || op == Op::round;
 }
 
+/// Sums of products are compiled as if no number were infinite or NaN: one that stood in the text would make them anything.
+bool must_be_argument(const Graph& graph, const Node& reader, ValueId id) {
+  if (id == no_value || !op_info(reader.op).facts.multiplies()) return false;
+  const std::optional<double> number = scalar_constant(graph, id);
+  return number && !std::isfinite(*number);
+}
+
 class Extractor {
  public:
   Extractor(const Graph& graph, const Group& group)
@@ -69,7 +79,8 @@ class Extractor {
     const Value& value = graph_.value(id);
     if (value.producer != no_node && inside_.contains(value.producer)) {
       const Node& node = graph_.node(value.producer);
-      for (const ValueId input : node.inputs) visit(input, takes_numbers_ && may_read_argument(node.op));
+      for (const ValueId input : node.inputs)
+        visit(input, (takes_numbers_ && may_read_argument(node.op)) || must_be_argument(graph_, node, input));
       copier_.copy(node);
       result_.nodes.push_back(value.producer);
     } else if (is_in_text(value) && !may_be_argument) {

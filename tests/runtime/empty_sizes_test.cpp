@@ -1,6 +1,7 @@
 // Ranges of sizes that begin at none: a cache that is empty at first, a batch without boxes.
 
 #include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
@@ -45,6 +46,19 @@ std::string boxes(const Dims& rows, bool is_open) {
   add_node(graph, "MatMul", {"turned", "x"}, {"mixed"});
   set_integer(add_node(graph, "ReduceSum", {"x"}, {"sum"}), "keepdims", 0);
   for (const char* name : {"y", "mixed", "sum"}) add_output(graph, name);
+  return model.SerializeAsString();
+}
+
+/// The logarithm of a sum of nothing, multiplied.
+std::string product_of_infinity(std::int64_t rows, bool is_open) {
+  onnx::ModelProto model = empty_model(13);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {rows, 1});
+  if (is_open) name_axis(*graph.mutable_input(0), 0, "rows");
+  add_input(graph, "w", {1, 49});
+  set_integers(add_node(graph, "ReduceLogSumExp", {"x"}, {"log"}), "axes", {0});
+  add_node(graph, "MatMul", {"log", "w"}, {"y"});
+  add_output(graph, "y");
   return model.SerializeAsString();
 }
 
@@ -97,6 +111,22 @@ TEST_F(EmptySizes, BatchesMayBeEmpty) {
     expect_right(model, boxes({count, 4}, false), {sample_tensor(DType::f32, {count, 4})});
   }
   EXPECT_EQ(model.report().compiled, compiled_ahead);
+}
+
+/// An infinite number that products of compiled kernels know is none that they may forget.
+TEST_F(EmptySizes, LogarithmsOfNothingAreMultiplied) {
+  CompiledModel model = compiled(product_of_infinity(5, true), "rows=0..16@5");
+  for (const std::int64_t rows : {5, 0, 1}) {
+    const std::vector<Tensor> inputs = {sample_tensor(DType::f32, {rows, 1}),
+                                        sample_tensor(DType::f32, {1, 49})};
+    const Tensor expected = interpret(import_onnx_bytes(product_of_infinity(rows, false), ""), inputs)[0];
+    const Tensor found = model.run(inputs)[0];
+    for (std::int64_t i = 0; i < expected.size(); ++i) {
+      const double wanted = expected.as_double(i);
+      EXPECT_THAT(found.as_double(i), testing::NanSensitiveDoubleNear(wanted, 1e-3))
+          << rows << " rows, element " << i;
+    }
+  }
 }
 
 }  // namespace
