@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.h"
+
 namespace sylvite {
 namespace {
 

@@ -48,7 +48,7 @@ struct RegisterTile {
 [[nodiscard]] double imbalance(double tasks, int threads);
 
 /// Of `tiles` tiles of lines, how many make a task: with at least `least_parts` tasks. Of numbers up to twice
-/// too small, one that divides the tiles makes tasks equal.
+/// too small, one that divides the tiles makes tasks equal. Two tasks are halves: a third reads all weights again for what is left.
 [[nodiscard]] std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts);
 
 /// A fold over at most so many channels of a block is unrolled whole. AVX2's tiles and blocks are small: its
