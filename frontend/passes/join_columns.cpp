@@ -36,12 +36,11 @@ std::optional<Dims> columns_of(const Graph& graph, const Node& node, std::size_t
     columns = index.constant->to_int64s();
     for (std::int64_t& column : columns) column += column < 0 ? dims[axis] : 0;
   } else if (node.op == Op::slice) {
-    const Dims sizes = node.attributes.integers("sizes");
-    for (std::size_t d = 0; d < dims.size(); ++d)
-      if (d != axis && sizes[d] != dims[d]) return std::nullopt;
-    const std::int64_t start = node.attributes.integers("starts")[axis],
-                       step = node.attributes.integers("steps")[axis];
-    for (std::int64_t i = 0; i < sizes[axis]; ++i) columns.push_back(start + i * step);
+    const Dims starts = node.attributes.integers("starts"), sizes = node.attributes.integers("sizes");
+    for (std::size_t d = 0; d < dims.size(); ++d)  // one that takes all from elsewhere on turns it
+      if (d != axis && (sizes[d] != dims[d] || starts[d] != 0)) return std::nullopt;
+    const std::int64_t step = node.attributes.integers("steps")[axis];
+    for (std::int64_t i = 0; i < sizes[axis]; ++i) columns.push_back(starts[axis] + i * step);
   }
   const bool are_there =
       std::ranges::all_of(columns, [&](std::int64_t column) { return column >= 0 && column < dims[axis]; });

@@ -49,5 +49,20 @@ TEST(JoinColumns, LeavesFewAndOthersAlone) {
   EXPECT_TRUE(same_structure(join_columns(graph), graph));
 }
 
+/// The steps of an axis that is taken whole may be -1.
+TEST(JoinColumns, LeavesTurnedRowsAlone) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {3, 12}));
+  std::vector<ValueId> parts;
+  for (std::int64_t i = 0; i < 12; ++i) {
+    const ValueId column =
+        graph.add(Op::slice, {x}, {{"starts", Dims{2, i}}, {"sizes", Dims{3, 1}}, {"steps", Dims{-1, 1}}});
+    parts.push_back(graph.add(Op::reduce_prod, {column}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}}));
+  }
+  graph.outputs = {graph.add(Op::concat, parts, {{"axis", std::int64_t{1}}})};
+  const Tensor given = counting({3, 12});
+  EXPECT_EQ(values(interpret(join_columns(graph), {given})[0]), values(interpret(graph, {given})[0]));
+}
+
 }  // namespace
 }  // namespace sylvite::join_columns_test
