@@ -42,12 +42,16 @@ std::optional<Rows> folded_rows(const Graph& graph, const Node& node) {
   return type.layout == Layout{} ? std::optional(found) : std::nullopt;
 }
 
-/// How many of the folded dims, from the left, are parts where these are enough, but not too many.
+/// How many of the folded dims, from the left, are parts where these are enough, but not too many. Few are enough where the blocks of
+/// a cluster share one.
 std::size_t dims_of_parts(const Dims& dims, const Rows& rows, std::int64_t enough) {
+  constexpr std::int64_t long_part = 1
+                                     << 17;  // which a cluster takes longer to walk than another launch takes
   std::int64_t parts = 1;
   std::size_t end = rows.kept;
   while (end + 1 < dims.size() && rows.rows * parts * dims[end] <= most_row_parts) parts *= dims[end++];
-  return parts >= enough ? end - rows.kept : 0;
+  const bool are_short = rows.length / parts <= long_part;
+  return parts >= (are_short ? least_row_parts : enough) ? end - rows.kept : 0;
 }
 
 Dims range(std::size_t first, std::size_t end) {

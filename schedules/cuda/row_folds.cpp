@@ -150,9 +150,12 @@ std::string folds_text(const CudaRowFoldsProblem& problem) {
       last + 1, members, ats, ats, begins, takes, joins, passes);
 }
 
-/// Threads of the blocks that walk rows, best first.
-std::vector<int> walking_threads(const CudaRowFoldsProblem& problem, int vector) {
-  if (problem.rows < rows_to_fill) return {1024, 512, 256};
+/// Threads of the blocks that walk rows, best first. Clusters of small blocks begin sooner.
+std::vector<int> walking_threads(const CudaRowFoldsProblem& problem, int vector, int most_blocks) {
+  constexpr std::int64_t few_clusters = 8;
+  if (problem.rows < rows_to_fill && (most_blocks == 1 || problem.rows < few_clusters))
+    return {1024, 512, 256};
+  if (problem.rows < rows_to_fill) return {256, 512, 1024};
   if (!problem.has_open_columns) return {512, 256, 1024};
   constexpr std::int64_t of_thread = 8;
   const std::int64_t wanted = std::clamp<std::int64_t>(problem.columns / (of_thread * vector), 32, 512);
@@ -175,7 +178,7 @@ std::vector<CudaRowFoldsChoice> walking_choices(const CudaRowFoldsProblem& probl
   const int vector = vector_of(problem);
   const std::int64_t held = vector * held_operands(problem);
   std::vector<CudaRowFoldsChoice> choices;
-  for (const int threads : walking_threads(problem, vector)) {
+  for (const int threads : walking_threads(problem, vector, most_blocks)) {
     const int blocks = walking_blocks(problem, threads, vector, most_blocks);
     const std::int64_t vectors = ceil_div(problem.columns, std::int64_t{threads} * vector * blocks);
     const std::int64_t most_items = std::min<std::int64_t>(problem.rows < rows_to_fill ? 16 : 8, vectors);

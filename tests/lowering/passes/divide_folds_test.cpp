@@ -50,6 +50,7 @@ void expect_divided(const Graph& whole, const std::vector<Dims>& folds) {
 TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
   expect_divided(fold_of(Op::reduce_sum, {256, 1024}, {0, 1}, 0), {{256, 1024}, {256}});
   expect_divided(fold_of(Op::reduce_sum, {64, 4099}, {0, 1}, 0), {{64, 4099}, {64}});
+  expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{64, 4096}, {64}});
   expect_divided(fold_of(Op::reduce_max, {2, 32, 9, 1000}, {1, 2, 3}, 1), {{2, 32, 9, 1000}, {2, 32, 9}});
   expect_divided(fold_of(Op::reduce_sum, {40, 1, 40, 64}, {0, 2, 3}, 1, DType::bf16),
                  {{40, 1, 40, 64}, {40, 1, 40}});
@@ -59,7 +60,7 @@ TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
 TEST(DivideFolds, OthersAreEqualParts) {
   expect_divided(fold_of(Op::reduce_min, {1 << 16}, {0}, 1), {{512, 128}, {512}});
   expect_divided(fold_of(Op::reduce_sum, {3, 1 << 16}, {1}, 0, DType::f16), {{3, 512, 128}, {3, 512}});
-  expect_divided(fold_of(Op::reduce_sum, {64, 4096}, {0, 1}, 0), {{512, 512}, {512}});  // few dims
+  expect_divided(fold_of(Op::reduce_sum, {16, 1 << 18}, {0, 1}, 0), {{512, 8192}, {512}});  // few dims
 }
 
 TEST(DivideFolds, WhatIsLeftBehindEqualPartsIsAPart) {
