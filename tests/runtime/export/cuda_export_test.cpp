@@ -25,13 +25,14 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A kernel that reads an input and a weight, a row sum of it, and outputs that are copies.
+/// A kernel that reads an input and a weight, a row sum of whole numbers of it, which no template makes, and outputs that are copies.
 Graph sample_graph() {
   Graph graph;
   const ValueId x = graph.add_input("x", make_type(DType::f32, {6, 4096}));
   const ValueId w = graph.add_constant(sample_tensor(DType::f32, {4096}, 1), "w");
   const ValueId scaled = graph.add(Op::relu, {graph.add(Op::mul, {x, w})});
-  const ValueId sum = graph.add(Op::reduce_sum, {scaled}, {{"axes", std::vector<std::int64_t>{1}}});
+  const ValueId whole = graph.add(Op::cast, {scaled}, {{"to", std::string("i32")}});
+  const ValueId sum = graph.add(Op::reduce_sum, {whole}, {{"axes", std::vector<std::int64_t>{1}}});
   graph.outputs = {sum, scaled, x, w};
   return graph;
 }
