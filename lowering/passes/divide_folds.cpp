@@ -42,16 +42,13 @@ std::optional<Rows> folded_rows(const Graph& graph, const Node& node) {
   return type.layout == Layout{} ? std::optional(found) : std::nullopt;
 }
 
-/// How many of the folded dims, from the left, are parts where these are enough, but not too many. Few are enough where the blocks of
-/// a cluster share one.
-std::size_t dims_of_parts(const Dims& dims, const Rows& rows, std::int64_t enough) {
-  constexpr std::int64_t long_part = 1
-                                     << 17;  // which a cluster takes longer to walk than another launch takes
-  std::int64_t parts = 1;
-  std::size_t end = rows.kept;
-  while (end + 1 < dims.size() && rows.rows * parts * dims[end] <= most_row_parts) parts *= dims[end++];
-  const bool are_short = rows.length / parts <= long_part;
-  return parts >= (are_short ? least_row_parts : enough) ? end - rows.kept : 0;
+/// With the folded dims, from the left, that make no more parts than serve.
+Rows parts_along_dims(const Dims& dims, Rows rows) {
+  while (rows.kept + 1 < dims.size() && rows.rows * dims[rows.kept] <= most_row_parts) {
+    rows.rows *= dims[rows.kept];
+    rows.length /= dims[rows.kept++];
+  }
+  return rows;
 }
 
 Dims range(std::size_t first, std::size_t end) {
@@ -110,12 +107,16 @@ bool divide_fold(GraphRewriter& rewriter, const Node& node, const Rows& rows) {
     x = add_cast(graph, truth, DType::f32);
   else if (is_narrow)
     x = add_cast(graph, x, DType::f32);  // what is folded of parts is not rounded
-  const RowParts parts = parts_of_rows(rows.rows, rows.length);
-  const std::int64_t fills_a_gpu = 256,
-                     enough = parts.rest == 0 ? std::min(fills_a_gpu, parts.count) : least_row_parts;
-  const std::size_t dims = dims_of_parts(type.dims(), rows, enough), first = rows.kept + dims;
-  const ValueId folded = dims > 0 ? add_fold(graph, node, x, range(first, graph.type(x).dims().size()))
-                                  : fold_parts(graph, node, x, rows, parts);
+  constexpr std::int64_t long_part = 1
+                                     << 17;  // which a cluster walks in the time of another launch, at least
+  const Rows parts = parts_along_dims(type.dims(), rows);
+  const bool are_long = are_few_and_long(parts.rows, parts.length);
+  const bool are_enough =
+      parts.rows >= rows.rows * least_row_parts && !(are_long && parts.length > long_part);
+  const Rows& divided = are_long ? parts : rows;
+  const ValueId folded =
+      are_enough ? add_fold(graph, node, x, range(parts.kept, graph.type(x).dims().size()))
+                 : fold_parts(graph, node, x, divided, parts_of_rows(divided.rows, divided.length));
   return replace_fold(rewriter, node,
                       add_fold(graph, node, folded, range(rows.kept, graph.type(folded).dims().size())));
 }

@@ -60,7 +60,8 @@ TEST(DivideFolds, PartsAreDimsWhereThereAreSome) {
 TEST(DivideFolds, OthersAreEqualParts) {
   expect_divided(fold_of(Op::reduce_min, {1 << 16}, {0}, 1), {{512, 128}, {512}});
   expect_divided(fold_of(Op::reduce_sum, {3, 1 << 16}, {1}, 0, DType::f16), {{3, 512, 128}, {3, 512}});
-  expect_divided(fold_of(Op::reduce_sum, {16, 1 << 18}, {0, 1}, 0), {{512, 8192}, {512}});  // few dims
+  expect_divided(fold_of(Op::reduce_sum, {16, 1 << 18}, {0, 1}, 0), {{16, 256, 1024}, {16, 256}});
+  expect_divided(fold_of(Op::reduce_sum, {8, 10000}, {0, 1}, 0), {{128, 625}, {128}});  // few dims
 }
 
 TEST(DivideFolds, WhatIsLeftBehindEqualPartsIsAPart) {
