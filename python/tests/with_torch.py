@@ -21,11 +21,18 @@ from sylvite import torch_backend
 F = nn.functional
 
 
+def needs_torch(release, lacks):
+    """Skips a test before a release whose eager mode is the first that does what it compares with."""
+    own = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2])
+    return unittest.skipIf(own < release, f"this torch {lacks}")
+
+
 class WithTorch(unittest.TestCase):
     def setUp(self):
         torch._dynamo.reset()
         torch.manual_seed(0)
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", ".*torch.jit.*deprecated", DeprecationWarning)  # torch's own use
         self.addCleanup(warnings.resetwarnings)
 
     def compiled(self, function, **options):
