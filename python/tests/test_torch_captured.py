@@ -7,7 +7,7 @@ import torch
 import torch._dynamo
 from torch import nn
 from torch._higher_order_ops import associative_scan
-from with_torch import Whole
+from with_torch import Whole, needs_torch
 
 from sylvite import torch_backend
 
@@ -26,6 +26,7 @@ class Places(Whole):
                 self.assertTrue(self.check(f, x, torch.tensor(number, dtype=dtype)))
         self.assertTrue(self.check_gradients(lambda x, t: x[t] * 2 + x[t, 1] * x[t, None, 1:2].sin(), x, torch.tensor(2)))
 
+    @needs_torch((2, 14), "captures a place as a number")
     def test_a_step_of_a_sampler(self):
         table = torch.linspace(1, 0.1, 20)
 
@@ -100,6 +101,7 @@ class Mapped(Whole):
 
 
 class Scans(Whole):
+    @needs_torch((2, 14), "scans by pairs on GPUs alone")
     def test_associative_ones_work_on_all_pairs(self):
         def f(x, y):
             def combine(p, q):
@@ -136,6 +138,7 @@ class Lists(Whole):
 
 
 class Again(Whole):
+    @needs_torch((2, 14), "saves what depends on no input")
     def test_what_depends_on_no_input_is_not_saved(self):
         def f(x):
             rows = torch.arange(x.shape[0])

@@ -32,7 +32,8 @@ class WithTorch(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
         warnings.simplefilter("error")
-        warnings.filterwarnings("ignore", ".*torch.jit.*deprecated", DeprecationWarning)  # torch's own use
+        for told in (DeprecationWarning, FutureWarning):  # of what torch itself uses
+            warnings.filterwarnings("ignore", ".*(torch.jit|LeafSpec).*deprecated", told)
         self.addCleanup(warnings.resetwarnings)
 
     def compiled(self, function, **options):
