@@ -253,27 +253,26 @@ std::string rows_text(const CudaNormProblem& problem, const CudaNormChoice& choi
   return text;
 }
 
-/// The kernel. Rows of open columns are walked by vectors where all of them are aligned, else by single numbers.
-std::string kernel_text(const CudaNormProblem& problem, const CudaNormChoice& choice) {
-  const int vector = vector_of(problem);
+}  // namespace
+
+std::string rows_kernel_text(bool has_open_columns, int vector,
+                             const std::function<std::string(int)>& text_of) {
   std::string text, call = "run_rows(arguments);";
-  if (problem.has_open_columns) {
-    text = fmt::format("namespace of_vectors {{\n{}}}\nnamespace of_numbers {{\n{}}}\n",
-                       rows_text(problem, choice, vector), rows_text(problem, choice, 1));
+  if (has_open_columns) {
+    text = fmt::format("namespace of_vectors {{\n{}}}\nnamespace of_numbers {{\n{}}}\n", text_of(vector),
+                       text_of(1));
     call = fmt::format(
         "if (extents_of(arguments).columns % {} == 0) of_vectors::run_rows(arguments);\n"
         "  else of_numbers::run_rows(arguments);",
         vector);
   } else {
-    text = rows_text(problem, choice, vector);
+    text = text_of(vector);
   }
   return text + fmt::format(
                     "extern \"C\" __global__ void __launch_bounds__(THREADS * ROWS_OF_BLOCK) KERNEL(const "
                     "Arguments arguments) {{\n  allow_next_kernel();\n  wait_previous_kernels();\n  {}\n}}\n",
                     call);
 }
-
-}  // namespace
 
 CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice& choice) {
   if (const std::int64_t most = most_norm_columns(problem, choice); most < problem.columns)
@@ -296,7 +295,9 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
       choice.threads, choice.rows, choice.streams, problem.is_exclusive, problem.is_reverse,
       static_cast<float>(problem.epsilon), dtype_name(problem.out));
   const std::vector<const CudaOperand*> operands = all_operands(problem);
-  result.source.text += arguments_text(operands, extents) + kernel_text(problem, choice);
+  result.source.text += arguments_text(operands, extents) +
+                        rows_kernel_text(problem.has_open_columns, vector_of(problem),
+                                         [&](int vector) { return rows_text(problem, choice, vector); });
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;

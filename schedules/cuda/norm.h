@@ -1,6 +1,7 @@
 #pragma once
 // The row template: norms, softmax and pointwise work with a row in registers; see schedules/cuda/norm.cuh.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,11 @@ struct HeldRows {
 
 /// The constants of schedules/cuda/rows.cuh for rows of `columns`, or, where runs give how many, of so many at most.
 [[nodiscard]] std::string held_text(std::int64_t columns, int threads, int vector, bool is_open = false);
+
+/// The kernel around run_rows(arguments), which `text_of` writes for threads that take so many columns together. Rows of open
+/// columns are taken by vectors where all of them are aligned, else by single numbers.
+[[nodiscard]] std::string rows_kernel_text(bool has_open_columns, int vector,
+                                           const std::function<std::string(int)>& text_of);
 
 /// Columns that a thread takes together: 16 bytes of the result, or a divisor of the columns where these are known.
 [[nodiscard]] int vector_of(const CudaNormProblem& problem);

@@ -195,30 +195,14 @@ std::string walks_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsCho
                      embedded::cuda_row_walks);
 }
 
-/// Of the functions that make a row. Rows of open columns are walked by vectors where all of them are aligned, else by single
-/// numbers.
-std::string rows_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice) {
-  const int vector = vector_of(problem);
-  std::string text, call = "run_rows(arguments);";
-  if (choice.items == 0) {
-    text = held_text(problem.columns, choice.threads, vector) + items_text(problem, vector) +
-           results_text(problem);
-    text += embedded::cuda_rows;
-    text += embedded::cuda_row_folds;
-  } else if (!problem.has_open_columns) {
-    text = walks_text(problem, choice, vector);
-  } else {
-    text = fmt::format("namespace of_vectors {{\n{}}}\nnamespace of_numbers {{\n{}}}\n",
-                       walks_text(problem, choice, vector), walks_text(problem, choice, 1));
-    call = fmt::format(
-        "if (extents_of(arguments).columns % {} == 0) of_vectors::run_rows(arguments);\n"
-        "  else of_numbers::run_rows(arguments);",
-        vector);
-  }
-  return text + fmt::format(
-                    "extern \"C\" __global__ void __launch_bounds__(THREADS * ROWS_OF_BLOCK) KERNEL(const "
-                    "Arguments arguments) {{\n  allow_next_kernel();\n  wait_previous_kernels();\n  {}\n}}\n",
-                    call);
+/// All of a row's work for threads that take `vector` columns together.
+std::string rows_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice, int vector) {
+  if (choice.items > 0) return walks_text(problem, choice, vector);
+  std::string text = held_text(problem.columns, choice.threads, vector) + items_text(problem, vector) +
+                     results_text(problem);
+  text += embedded::cuda_rows;
+  text += embedded::cuda_row_folds;
+  return text;
 }
 
 }  // namespace
@@ -280,7 +264,9 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaR
     further.push_back(problem.numbers[i].out);
   result.source.text += arguments_text(operands, extents, further);
   result.source.text += embedded::cuda_fold_keys;
-  result.source.text += folds_text(problem) + rows_text(problem, choice);
+  result.source.text += folds_text(problem);
+  result.source.text += rows_kernel_text(problem.has_open_columns, vector_of(problem),
+                                         [&](int vector) { return rows_text(problem, choice, vector); });
   launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows) * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
