@@ -57,7 +57,7 @@ endfunction()
 function(sylvite_embed_cuda_sources target)
   foreach(name card hopper pointwise vector matmul matmul_tiles matmul_once matmul_exact matmul_results warps attention attention_scores attention_f32 attention_slopes attention_gradient
           attention_gradient_hopper attention_warps
-          norm image_norm softmax_columns rows row_folds row_walks fold_keys columns concat transpose depthwise depthwise_gradient line_gradient grouped pool_gradient place scatter_rows scatter_folds top_k)
+          norm image_norm softmax_columns rows row_folds row_walks fold_keys folds columns concat transpose depthwise depthwise_gradient line_gradient grouped pool_gradient place scatter_rows scatter_folds top_k)
     sylvite_embed(${target} ${PROJECT_SOURCE_DIR}/schedules/cuda/${name}.cuh cuda_${name} schedules/cuda/sources.h)
   endforeach()
 endfunction()

@@ -13,10 +13,10 @@
 namespace sylvite {
 namespace {
 
-bool is_row_fold(const Graph& graph, const Node& node) {
-  return (node.op == Op::reduce_sum || node.op == Op::reduce_max) &&
-         node.attributes.integer("keepdims") != 0 &&
-         node.attributes.integers("axes") == Dims{graph.type(node.inputs[0]).rank() - 1};
+/// Of rows, or of the rows of columns, whose results are read beside what was folded.
+bool is_row_fold(const Node& node) {
+  return has_trait(node.op, OpTrait::reduction) && node.attributes.has("axes") &&
+         node.attributes.integer("keepdims") != 0 && !node.attributes.integers("axes").empty();
 }
 
 /// One output, and a fold of rows as the only anchor.
@@ -25,7 +25,7 @@ bool folds_rows(const Graph& graph, const Group& group) {
   for (const NodeId id : group.nodes) {
     if (role_of(graph.node(id)) != Role::anchor) continue;
     ++anchors;
-    if (is_row_fold(graph, graph.node(id))) ++sums;
+    if (is_row_fold(graph.node(id))) ++sums;
   }
   return group.outputs.size() == 1 && sums == 1 && anchors == 1;
 }
@@ -103,8 +103,8 @@ class RowFolder {
   /// there, and the work behind the fold is left.
   void join_front(std::size_t i) {
     constexpr std::int64_t much_bytes = 16 << 20;  // which take longer to read than a launch takes
-    const auto fold = std::ranges::find_if(groups_[i].nodes,
-                                           [&](NodeId id) { return is_row_fold(graph_, graph_.node(id)); });
+    const auto fold =
+        std::ranges::find_if(groups_[i].nodes, [&](NodeId id) { return is_row_fold(graph_.node(id)); });
     if (fold == groups_[i].nodes.end() || graph_.type(graph_.node(*fold).inputs[0]).byte_size() < much_bytes)
       return;
     std::optional<Group> front = front_of_fold(graph_, groups_[i], *fold);

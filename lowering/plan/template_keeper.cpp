@@ -25,15 +25,13 @@ bool has_norm_of_template(const Graph& graph, const Node& node) {
          shape.back().known() < enough;
 }
 
-/// Places of extremes in rows, and folds of all there is: without a template one thread does it.
+/// Places of extremes, and folds of all there is: without a template one thread does it.
 bool has_fold_of_template(const Graph& graph, const Node& node) {
   if (!has_trait(node.op, OpTrait::reduction)) return false;
   constexpr std::int64_t least = 32;
   const Shape& shape = graph.type(node.inputs[0]).shape;
   if (shape.empty() || (shape.back().is_known() && shape.back().known() < least)) return false;
-  return node.attributes.has("axes")
-             ? graph.type(node.outputs[0]).shape.product() == Extent(1)
-             : node.attributes.integer("axis") + 1 == static_cast<std::int64_t>(shape.size());
+  return !node.attributes.has("axes") || graph.type(node.outputs[0]).shape.product() == Extent(1);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ constexpr std::size_t most_apart = 64;         ///< groups between twins
 
 /// What one group folds, and reads and writes.
 struct Candidate {
-  NodeId fold = no_node;  ///< no_node: its group is no candidate
+  NodeId fold = no_node;  ///< one of them; no_node: its group is no candidate
+  int folds = 0;
   std::set<ValueId> inputs;
 };
 
@@ -48,12 +49,9 @@ class TwinJoiner {
  private:
   [[nodiscard]] Candidate candidate_of(const Group& group) const {
     Candidate candidate;
-    if (group.outputs.size() != 1) return candidate;
     candidate.inputs = values_read(graph_, group);
-    int folds = 0;
     for (const NodeId id : group.nodes)
-      if (has_trait(graph_.node(id).op, OpTrait::reduction)) candidate.fold = id, ++folds;
-    if (folds != 1) candidate.fold = no_node;
+      if (has_trait(graph_.node(id).op, OpTrait::reduction)) candidate.fold = id, ++candidate.folds;
     return candidate;
   }
 
@@ -100,7 +98,9 @@ class TwinJoiner {
   /// Of group `j`, whose work on its fold reads what `i` folds, as a variance reads the mean: the fold with what is ahead of it,
   /// where that is a twin of `i`, and much is read once instead of twice.
   [[nodiscard]] std::optional<Group> twin_within(std::size_t i, std::size_t j) const {
-    if (!fold_alike(i, j) || folded_type(i).byte_size() < much_bytes || !pays(i, j)) return std::nullopt;
+    if (candidates_[j].folds > 1 || groups_[j].outputs.size() > 1 || !fold_alike(i, j) ||
+        folded_type(i).byte_size() < much_bytes || !pays(i, j))
+      return std::nullopt;
     std::optional<Group> part = front_of_fold(graph_, groups_[j], candidates_[j].fold);
     if (!part) return std::nullopt;
     std::set<std::size_t> read;
@@ -121,7 +121,7 @@ class TwinJoiner {
   /// Which may take further ones.
   void join(std::size_t i, std::size_t j) {
     groups_[i] = joined(groups_[i], groups_[j]);
-    writers_[groups_[j].outputs[0]] = i;
+    for (const ValueId output : groups_[j].outputs) writers_[output] = i;
     groups_[j] = {};
     candidates_[i].inputs.insert(candidates_[j].inputs.begin(), candidates_[j].inputs.end());
     candidates_[j] = {};

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/rounding.h"
-#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
@@ -17,25 +17,15 @@ namespace {
 
 constexpr std::int64_t least_rows = 2;
 constexpr std::int64_t most_column_rows = 1LL << 30;  // rows are numbered by int
+constexpr int most_cluster = 8;                       // blocks
 const std::vector<std::size_t> dense_order = {};
-constexpr std::int64_t l2_bytes = 50 << 20;  // what is larger is not there when it is read again
-
-struct ColumnFold {
-  Op op;
-  const char* text;
-  const char* identity;
-};
-constexpr ColumnFold column_folds[] = {
-    {Op::reduce_sum, "a + b", "0.f"},
-    {Op::reduce_prod, "a * b", "1.f"},
-    {Op::reduce_max, "nan_max(a, b)", "__int_as_float(0xff800000)"},
-    {Op::reduce_min, "nan_min(a, b)", "__int_as_float(0x7f800000)"},
-};
+constexpr std::int64_t most_meeting_bytes = 47 << 10;  // of shared memory that each block has
+constexpr std::int64_t l2_bytes = 50 << 20;            // what is larger is not there when it is read again
 
 /// Columns that a thread takes together: 16 bytes of the floats that are read, or a divisor of the columns.
 std::int64_t vector_of(const CudaColumnsProblem& problem) {
   std::int64_t size = 4;
-  for (const CudaOperand& operand : problem.prologue_operands)
+  for (const CudaOperand& operand : problem.operands)
     if (operand.passes_by() && operand.of.dtype != DType::boolean)
       size = std::min<std::int64_t>(size, static_cast<std::int64_t>(dtype_size(operand.of.dtype)));
   std::int64_t vector = 16 / size;
@@ -46,6 +36,44 @@ std::int64_t vector_of(const CudaColumnsProblem& problem) {
 std::int64_t strips_of(const CudaColumnsProblem& problem, int lanes) {
   const std::int64_t width = lanes * vector_of(problem);
   return ceil_div(problem.columns, width);
+}
+
+/// Bytes of the largest result of a fold.
+std::size_t part_bytes(const CudaColumnsProblem& problem) {
+  return std::ranges::any_of(problem.folds,
+                             [](const CudaFolds::Fold& fold) {
+                               return fold.kind == FoldKind::place_of_most ||
+                                      fold.kind == FoldKind::place_of_least;
+                             })
+             ? sizeof(std::uint64_t)
+             : sizeof(float);
+}
+
+/// Where the blocks of a cluster meet: as the template's Meeting.
+std::int64_t meeting_bytes(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
+  constexpr std::int64_t total_bytes = sizeof(std::uint64_t), warp = 32;
+  const std::int64_t warps = choice.lanes * choice.deep / warp, width = choice.lanes * vector_of(problem);
+  const auto folds = static_cast<std::int64_t>(problem.folds.size());
+  return width * (warps * static_cast<std::int64_t>(part_bytes(problem)) +
+                  total_bytes * (folds + (choice.cluster > 1 ? folds : 1)));
+}
+
+bool is_read_again(const CudaColumnsProblem& problem) {
+  return problem.has_row || passes_of(problem) > 1;
+}
+
+/// Are a thread's rows all under way at once, and used again?
+bool holds_rows(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
+  return is_read_again(problem) && !problem.has_open_rows &&
+         std::int64_t{choice.unroll} * choice.cluster * choice.deep >= problem.rows;
+}
+
+/// All loads of a thread are used; what is used again is held, by as many threads as have rows.
+double penalty_of_rows(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
+  const auto under_way = static_cast<double>(choice.unroll * choice.cluster * choice.deep);
+  const auto rows = static_cast<double>(problem.rows);
+  if (!is_read_again(problem)) return under_way <= rows ? 0 : 8;
+  return holds_rows(problem, choice) ? 2 * std::log2(under_way / rows) : 8;
 }
 
 bool is_innermost(const TensorType& type) {
@@ -86,20 +114,6 @@ std::string read_extents(const TensorType& type, const Dims& axes, bool is_open,
   return "";
 }
 
-/// Images of one pixel lie the same with their channels innermost and outermost.
-bool has_one_pixel(const TensorType& type) {
-  const Dims dims = type.dims();
-  return is_innermost(type) && dims.size() > 2 && product(dims, 2, dims.size()) == 1;
-}
-
-/// An output, or what a change of layout that moves nothing makes it of.
-ValueId output_before_layout(const Graph& body, ValueId output) {
-  const NodeId producer = body.value(output).producer;
-  if (body.node(producer).op != Op::to_layout || !has_one_pixel(body.type(output))) return output;
-  const ValueId source = body.node(producer).inputs[0];
-  return has_one_pixel(body.type(source)) ? source : output;
-}
-
 /// The dims of the result, which must lie as those of `groups` that are left.
 std::string read_result(const TensorType& result, const CudaGroups& groups, bool keeps, CudaGroups& after) {
   const bool is_image = !groups.order.empty();
@@ -113,86 +127,57 @@ std::string read_result(const TensorType& result, const CudaGroups& groups, bool
   return "";
 }
 
-/// The reduction that an output is made of; no_node where there is none, or another.
-NodeId reduction_of(const Graph& body, ValueId id) {
-  const NodeId producer = body.value(id).producer;
-  if (producer == no_node || has_trait(body.node(producer).op, OpTrait::reduction)) return producer;
-  NodeId found = no_node;
-  for (const ValueId input : body.node(producer).inputs) {
-    const NodeId below = input == no_value ? no_node : reduction_of(body, input);
-    if (below == no_node) continue;
-    if (found != no_node && found != below) return no_node;
-    found = below;
-  }
-  return found;
+/// What has a row must lie as what is folded.
+std::string refuse_row(const TensorType& result, const TensorType& folded) {
+  if (result.layout != folded.layout) return "its result lies otherwise than what is read";
+  return is_float_storage(result.dtype) ? "" : "its result is no float";
 }
 
-/// Adds the fold that makes an output; "" or why it is none of those before.
-std::string read_fold(const Kernel& kernel, ValueId result, CudaColumnsProblem& problem) {
-  const Graph& body = kernel.body;
-  const NodeId id = reduction_of(body, result);
-  const Node& anchor = body.node(kernel.anchor);
-  if (id == no_node) return "an output is made of no reduction, or of several";
-  const Node& node = body.node(id);
-  if (node.op != anchor.op) return "its folds differ";
-  const Dims& axes = node.attributes.integers("axes");
-  const TensorType& type = body.type(node.inputs[0]);
-  if (axes != anchor.attributes.integers("axes") || type.dims() != body.type(anchor.inputs[0]).dims() ||
-      type.layout != body.type(anchor.inputs[0]).layout)
-    return "its folds differ";
-  CudaColumnFold fold;
-  fold.out = body.type(result).dtype;
-  if (!is_float_storage(fold.out)) return "its result is no float";
-  const ValueId output = output_before_layout(body, result);
-  if (body.type(output).dims() != body.type(node.outputs.at(0)).dims())
-    return "its epilogue changes the shape";
-  CudaGroups groups, after;
-  std::vector<CudaOperand> operands;
-  const std::string number = problem.folds.empty() ? "" : fmt::format("{}", problem.folds.size());
-  std::string refusal = read_extents(type, axes, kernel.open != nullptr, groups, problem);
-  problem.has_open_rows = are_open(kernel, node.inputs[0], groups, groups.first, groups.last);
-  if (refusal.empty() && are_open(kernel, node.inputs[0], groups, groups.last, groups.dims.size()))
-    refusal = "its columns are open";
-  if (refusal.empty())
-    refusal = read_result(body.type(output), groups, node.attributes.integer("keepdims") != 0, after);
-  if (refusal.empty())
-    refusal = read_work(body, no_value, node.inputs[0], groups, "prologue" + number, false, fold.prologue,
-                        operands, kernel.open.get());
-  if (refusal.empty() && problem.has_open_rows) refusal = follow_rows(problem.batch, problem.rows, operands);
-  if (refusal.empty())
-    refusal = read_work(body, node.outputs[0], output, after, "epilogue" + number, fold.out != DType::f32,
-                        fold.epilogue, fold.epilogue_operands, kernel.open.get());
-  if (!refusal.empty()) return refusal;
-  rename_counts("prologue" + number, fold.prologue);
-  rename_counts("epilogue" + number, fold.epilogue);
-  share_operands(std::move(operands), fold.prologue, problem.prologue_operands);
-  for (CudaOperand& operand : fold.epilogue_operands) operand.of.name += "_after" + number;
-  for (PointwiseOperand& of : fold.epilogue.operands) of.name += "_after" + number;
-  problem.folds.push_back(std::move(fold));
-  return "";
+/// Is work on all elements behind the folds done here as fast as by a launch of its own? It is where the columns stay in registers
+/// of enough blocks, or where a launch takes longer.
+bool pays_row(const CudaColumnsProblem& problem, std::int64_t bytes, int most_blocks) {
+  constexpr std::int64_t little = 4 << 20, least_blocks = 132, least_lanes = 8;
+  if (bytes <= little) return true;
+  return problem.batch * strips_of(problem, least_lanes) * most_blocks >= least_blocks &&
+         std::ranges::any_of(cuda_columns_choices(problem, most_blocks),
+                             [&](const CudaColumnsChoice& choice) { return holds_rows(problem, choice); });
 }
 
 }  // namespace
 
 Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel) {
-  constexpr std::size_t most_folds = 2;
+  constexpr std::size_t most_outputs = 8;
   if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
   const Graph& body = kernel.body;
-  const Node& node = body.node(kernel.anchor);
-  const auto* fold = std::find_if(std::begin(column_folds), std::end(column_folds),
-                                  [&](const ColumnFold& f) { return f.op == node.op; });
-  if (fold == std::end(column_folds)) return {{}, "it folds by another operation"};
-  if (body.outputs.size() > most_folds) return {{}, "it has many outputs"};
-  if (node.attributes.integers("axes").empty()) return {{}, "it folds nothing"};
+  if (body.outputs.size() > most_outputs) return {{}, "it has many outputs"};
+  if (std::string refusal = refuse_folds(body); !refusal.empty()) return {{}, refusal};
+  FoldDims dims{folded_axes(body.node(kernel.anchor)), {}, {}, kernel.open.get()};
+  if (dims.axes.empty()) return {{}, "it folds nothing"};
+  const ValueId folded = folded_value(body);
+  const TensorType& type = body.type(folded);
   CudaColumnsProblem problem;
-  problem.fold = fold->text;
-  problem.identity = fold->identity;
-  problem.first_out_argument = static_cast<int>(body.inputs.size());
-  for (const ValueId output : body.outputs)
-    if (std::string refusal = read_fold(kernel, output, problem); !refusal.empty()) return {problem, refusal};
-  if (problem.batch * strips_of(problem, 1) * 8 > most_blocks_of_grid)
-    return {problem, "the grid would be large"};
-  return {problem, ""};
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  problem.out = body.type(body.outputs[0]).dtype;
+  problem.has_row = body.type(body.outputs[0]).dims() == type.dims();
+  CudaGroups& groups = dims.groups;
+  std::string refusal = read_extents(type, dims.axes, kernel.open != nullptr, groups, problem);
+  if (!refusal.empty()) return {problem, refusal};
+  dims.number_groups = [&groups](const TensorType& number, bool keeps, CudaGroups& after) {
+    return read_result(number, groups, keeps, after);
+  };
+  problem.has_open_rows = are_open(kernel, folded, groups, groups.first, groups.last);
+  if (are_open(kernel, folded, groups, groups.last, groups.dims.size()))
+    return {problem, "its columns are open"};
+  if (problem.has_row) refusal = refuse_row(body.type(body.outputs[0]), type);
+  if (refusal.empty()) refusal = read_folds(kernel, dims, problem);
+  if (refusal.empty() && problem.has_open_rows)
+    refusal = follow_rows(problem.batch, problem.rows, problem.operands);
+  if (refusal.empty() && problem.batch * strips_of(problem, 1) * 8 > most_blocks_of_grid)
+    refusal = "the grid would be large";
+  if (refusal.empty() && cuda_columns_choices(problem, 1).empty()) refusal = "its folds are many";
+  if (refusal.empty() && problem.has_row && !pays_row(problem, type.byte_size(), most_cluster))
+    refusal = "its columns are few, or do not fit into registers";
+  return {problem, refusal};
 }
 
 std::string CudaColumnsChoice::to_string() const {
@@ -204,16 +189,17 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
   constexpr std::size_t most_choices = 40;
   std::vector<Rated<CudaColumnsChoice>> rated;
   const std::int64_t vector = vector_of(problem);
-  const auto column_folds = static_cast<std::int64_t>(problem.folds.size());
+  const std::int64_t held = vector * held_operands(problem);
   const bool is_large = problem.batch * problem.rows * problem.columns * 16 / vector > l2_bytes;
   for (const int lanes : {8, 16, 32}) {
     for (const int deep : {8, 16, 32, 64}) {
       for (const int unroll : {4, 8, 16}) {
         for (const int cluster : {1, 2, 4, 8}) {
+          const CudaColumnsChoice choice{lanes, deep, unroll, cluster, false};
           const int threads = lanes * deep;
           // What is under way fills half of the registers.
-          const bool fits =
-              threads * unroll <= 8192 && std::int64_t{threads} * unroll * vector * column_folds <= 32768;
+          const bool fits = threads * unroll <= 8192 && threads * unroll * held <= 32768 &&
+                            meeting_bytes(problem, choice) <= most_meeting_bytes;
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               std::int64_t{lanes} * vector % cluster != 0)
             continue;
@@ -222,7 +208,7 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           const auto blocks = static_cast<double>(problem.batch * strips_of(problem, lanes) * cluster);
           const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes == 8 ? 0 : 1) +
                                  std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
-                                 (std::int64_t{unroll} * cluster * deep <= problem.rows ? 0 : 8);
+                                 penalty_of_rows(problem, choice);
           for (const bool streams : {false, true})
             rated.emplace_back(penalty + (streams == is_large ? 0 : 0.5),
                                CudaColumnsChoice{lanes, deep, unroll, cluster, streams});
@@ -235,38 +221,28 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
 
 namespace {
 
-/// What each fold takes of a row, and what each makes of its result.
-std::string functions_text(const CudaColumnsProblem& problem, int vector, bool streams) {
-  std::string functions, loads, prologues, finish;
-  for (const CudaOperand& operand : problem.prologue_operands)
-    loads += load_text(operand, vector, streams ? "true" : "false");
-  for (std::size_t f = 0; f < problem.folds.size(); ++f) {
-    const CudaColumnFold& fold = problem.folds[f];
-    const std::string number = f == 0 ? "" : fmt::format("{}", f);
-    functions += fold.prologue.function + fold.epilogue.function;
-    prologues += fmt::format("  for (int j = 0; j < VECTOR; j++) x[{}][j] = {};\n", f,
-                             call_text(fold.prologue, "prologue" + number, "0.f"));
-    std::string after;
-    for (const CudaOperand& operand : fold.epilogue_operands) after += load_text(operand, 1, "false");
-    finish +=
-        fmt::format("  if (number == {}) {{\n{}  store_one(a.out{} + batch * COLUMNS + column, {});\n  }}\n",
-                    f, after, number, call_text(fold.epilogue, "epilogue" + number, "x"));
-  }
-  return functions +
+std::string results_text(const CudaColumnsProblem& problem) {
+  std::string finish;
+  if (problem.has_row)
+    finish = fmt::format(
+        "  float x[VECTOR];\n#pragma unroll\n  for (int j = 0; j < VECTOR; j++) {{\n"
+        "    const Folds& folds = of[j];\n    x[j] = {};\n  }}\n"
+        "  store_vector<STREAM_STORES>(a.out + (batch * e.rows + row) * COLUMNS + column, x);\n",
+        epilogue_call(problem));
+  return result_functions(problem) +
          fmt::format(
-             "DEVICE void load_x(const Arguments& a, long long batch, long long row, int column, float "
-             "(&x)[FOLDS][VECTOR]) {{\n  [[maybe_unused]] const Extents e = extents_of(a);\n{}{}}}\n"
-             "DEVICE void finish(const Arguments& a, int number, long long batch, int column, float x) {{\n"
-             "  [[maybe_unused]] constexpr int VECTOR = 1, j = 0;\n"
-             "  [[maybe_unused]] const Extents e = extents_of(a);\n{}}}\n",
-             loads, prologues, finish);
+             "DEVICE void finish(const Arguments& a, long long batch, long long row, int column, const Item& "
+             "item, const Folds (&of)[VECTOR]) {{\n  [[maybe_unused]] const Extents e = "
+             "extents_of(a);\n{}}}\n"
+             "DEVICE void finish_numbers(const Arguments& a, long long batch, int column, const Folds& "
+             "folds) "
+             "{{\n  [[maybe_unused]] const Extents e = extents_of(a);\n{}}}\n",
+             finish, numbers_text(problem, "batch * COLUMNS + column"));
 }
 
 std::vector<CudaExtent> extents_of(const CudaColumnsProblem& problem) {
   std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.has_open_rows}};
-  for (const CudaColumnFold& fold : problem.folds)
-    for (const PointwiseText* text : {&fold.prologue, &fold.epilogue})
-      for (const PointwiseCount& count : text->counts) extents.push_back({count.name, count.extent, true});
+  std::ranges::copy(counted_extents(problem), std::back_inserter(extents));
   return extents;
 }
 
@@ -275,37 +251,35 @@ std::vector<CudaExtent> extents_of(const CudaColumnsProblem& problem) {
 CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
   const auto vector = static_cast<int>(vector_of(problem));
   const std::int64_t strips = strips_of(problem, choice.lanes);
-  const DType out = problem.folds.front().out;
   CudaTemplate result;
   LaunchSpec& launch = result.launch;
-  launch.entry = entry_name(fmt::format("columns_{}", dtype_name(out)), problem.has_open_rows,
+  launch.entry = entry_name(fmt::format("columns_{}", dtype_name(problem.out)), problem.has_open_rows,
                             {problem.rows, problem.columns});
-  result.source.text = fmt::format("#define KERNEL {}\n#define IDENTITY {}\n{}{}{}{}", launch.entry,
-                                   problem.identity, embedded::cuda_card, embedded::cuda_hopper,
-                                   embedded::cuda_pointwise, embedded::cuda_vector);
+  result.source.text = fmt::format("#define KERNEL {}\n{}{}{}{}", launch.entry, embedded::cuda_card,
+                                   embedded::cuda_hopper, embedded::cuda_pointwise, embedded::cuda_vector);
   result.source.text += fmt::format(
-      "constexpr int COLUMNS = {}, STRIPS = {}, FOLDS = {}, VECTOR = {}, LANES = {}, DEEP = {}, "
-      "UNROLL "
-      "= {}, CLUSTER = {};\ntypedef {} Out;\nDEVICE float fold(float a, float b) {{\n  return {};\n}}\n",
-      problem.columns, strips, problem.folds.size(), vector, choice.lanes, choice.deep, choice.unroll,
-      choice.cluster, dtype_name(out), problem.fold);
-  std::vector<const CudaOperand*> operands;
-  std::vector<DType> further;
-  operands.reserve(problem.prologue_operands.size());
-  for (const CudaOperand& operand : problem.prologue_operands) operands.push_back(&operand);
-  for (const CudaColumnFold& fold : problem.folds) {
-    if (&fold != &problem.folds.front()) further.push_back(fold.out);
-    for (const CudaOperand& operand : fold.epilogue_operands) operands.push_back(&operand);
-  }
+      "constexpr int COLUMNS = {}, STRIPS = {}, VECTOR = {}, LANES = {}, DEEP = {}, UNROLL = {}, CLUSTER = "
+      "{}, PART_BYTES = {};\n"
+      "constexpr bool HELD = {}, HAS_ROW = {}, HAS_NUMBERS = {}, STREAM_LOADS = {}, STREAM_STORES = "
+      "STREAM_LOADS;\ntypedef {} Out;\n",
+      problem.columns, strips, vector, choice.lanes, choice.deep, choice.unroll, choice.cluster,
+      part_bytes(problem), holds_rows(problem, choice), problem.has_row, !problem.numbers.empty(),
+      choice.streams, dtype_name(problem.out));
+  const std::vector<const CudaOperand*> operands = operands_of(problem);
+  const std::vector<DType> further = further_results(problem);
   const std::vector<CudaExtent> extents = extents_of(problem);
-  result.source.text +=
-      arguments_text(operands, extents, further) + functions_text(problem, vector, choice.streams);
+  result.source.text += arguments_text(operands, extents, further);
+  result.source.text += embedded::cuda_fold_keys;
+  result.source.text += folds_text(problem) +
+                        items_text(problem, vector, "long long batch, long long row, int column") +
+                        results_text(problem);
+  result.source.text += embedded::cuda_folds;
   result.source.text += embedded::cuda_columns;
   launch.shape.grid[0] = static_cast<unsigned>(problem.batch * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;
-  pass_arguments(launch, problem.first_out_argument, operands, extents, further.size());
+  pass_arguments(launch, problem.out_argument, operands, extents, further.size());
   return result;
 }
 

@@ -1,30 +1,19 @@
 #pragma once
-// The column template: folds that leave the innermost dims; see schedules/cuda/columns.cuh.
+// The column template: folds that leave the innermost dims, and work with them; see schedules/cuda/columns.cuh.
 
 #include <string>
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
-#include "schedules/cuda/operands.h"
+#include "schedules/cuda/folds.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
 
-/// One result of the template.
-struct CudaColumnFold {
-  PointwiseText prologue, epilogue;
-  std::vector<CudaOperand> epilogue_operands;  ///< they have no row
-  DType out = DType::f32;
-};
-/// out[batch, column] = epilogue(fold over rows of prologue(x[batch, row, column])) for each of `folds`, all computed in f32.
-struct CudaColumnsProblem {
-  std::vector<CudaColumnFold> folds;           ///< in the order of the kernel's outputs
-  std::vector<CudaOperand> prologue_operands;  ///< of all folds, each once
-  std::string fold;                            ///< C of a and b
-  std::string identity;                        ///< C
+/// Folds over the rows of each of `columns`: out[batch, column] of work on the folds, or out[batch, row, column] of work on x and them.
+struct CudaColumnsProblem : CudaFolds {
   std::int64_t batch = 1, rows = 0, columns = 0;
   bool has_open_rows = false;  ///< runs give how many
-  int first_out_argument = 0;
 };
 [[nodiscard]] Reading<CudaColumnsProblem> read_cuda_columns(const Kernel& kernel);
 

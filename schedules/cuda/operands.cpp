@@ -186,16 +186,21 @@ std::string load_text(const CudaOperand& operand, int vector, const char* stream
       "  float {0}[VECTOR];\n  for (int j = 0; j < VECTOR; j++) {0}[j] = to_float(({1})[j]);\n", name, at);
 }
 
-std::string call_text(const PointwiseText& text, const std::string& function, const std::string& root) {
-  std::string arguments = root;
-  for (const PointwiseOperand& of : text.operands) arguments += fmt::format(", v_{}[j]", of.name);
+std::string count_arguments(const PointwiseText& text) {
+  std::string arguments;
   for (const PointwiseCount& count : text.counts) {
     const char* const of = count.form == CountForm::inverse ? "1.f / "
                            : count.form == CountForm::half  ? "0.5f * "
                                                             : "";
     arguments += fmt::format(", {}({}(float)e.{})", rounding_of(count.dtype), of, count.name);
   }
-  return fmt::format("{}({})", function, arguments);
+  return arguments;
+}
+
+std::string call_text(const PointwiseText& text, const std::string& function, const std::string& root) {
+  std::string arguments = root;
+  for (const PointwiseOperand& of : text.operands) arguments += fmt::format(", v_{}[j]", of.name);
+  return fmt::format("{}({}{})", function, arguments, count_arguments(text));
 }
 
 std::string arguments_text(const std::vector<const CudaOperand*>& read,

@@ -81,6 +81,8 @@ void rename_counts(const std::string& function, PointwiseText& text);
 /// FUNCTION(ROOT, v_NAME[j]..., counts), the counts being extents of `e`.
 [[nodiscard]] std::string call_text(const PointwiseText& text, const std::string& function,
                                     const std::string& root);
+/// ", COUNT..." for the counts of a text.
+[[nodiscard]] std::string count_arguments(const PointwiseText& text);
 /// struct Arguments: out, further results as out1, out2, ..., then what is read, then the extents that are open; and what
 /// extents_text writes.
 [[nodiscard]] std::string arguments_text(const std::vector<const CudaOperand*>& read,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "base/error.h"
 #include "base/rounding.h"
@@ -14,140 +15,51 @@ constexpr std::int64_t long_row = 1 << 18;  // which a block walks in a time tha
 constexpr std::int64_t many_rows = 64;
 constexpr std::int64_t rows_to_fill = 264;  // blocks that leave a card idle
 
-/// C for a fold's running result of type `type`: what it begins with, and with x at `column`, and with another such result.
-struct FoldText {
-  const char* type;
-  const char* identity;
-  const char* take;
-  const char* join;
-};
-FoldText text_of(const CudaRowFoldsProblem::Fold& fold) {
-  static constexpr FoldText of_place[2] = {{"u64", "0ull", "max(a, place_key(x, ~(u32)column))", "max(a, b)"},
-                                           {"u64", "0ull", "max(a, place_key(x, (u32)column))", "max(a, b)"}};
-  static constexpr FoldText of_least_place[2] = {
-      {"u64", "0ull", "max(a, place_key(-x, ~(u32)column))", "max(a, b)"},
-      {"u64", "0ull", "max(a, place_key(-x, (u32)column))", "max(a, b)"}};
-  switch (fold.kind) {
-    case RowFoldKind::sum:
-      return {"float", "0.f", "a + x", "a + b"};
-    case RowFoldKind::most:
-      return {"float", "__int_as_float(0xff800000)", "nan_max(a, x)", "nan_max(a, b)"};
-    case RowFoldKind::least:
-      return {"float", "__int_as_float(0x7f800000)", "nan_min(a, x)", "nan_min(a, b)"};
-    case RowFoldKind::product:
-      return {"float", "1.f", "a * x", "a * b"};
-    case RowFoldKind::count:
-      return {"int", "0", "a + (int)x", "a + b"};
-    case RowFoldKind::place_of_most:
-      return of_place[fold.takes_last ? 1 : 0];
-    case RowFoldKind::place_of_least:
-      return of_least_place[fold.takes_last ? 1 : 0];
-  }
-  throw InternalError("no such fold");
+constexpr std::int64_t most_folded_rows = (1LL << 31) - 1;
+constexpr std::int64_t most_row_places = 1LL << 31;  // places are numbers of 32 bits
+constexpr std::int64_t least_alone = 32;  // columns of a fold that stands alone: a thread folds fewer as well
+
+std::string refuse_rows(const Kernel& kernel) {
+  const Graph& body = kernel.body;
+  if (std::string refusal = refuse_folds(body); !refusal.empty()) return refusal;
+  const TensorType& type = body.type(body.node(kernel.anchor).inputs[0]);
+  if (type.rank() == 0 || type.layout.channel_block != 0) return "what it folds is no row";
+  if (folded_axes(body.node(kernel.anchor)) != Dims{type.rank() - 1})
+    return "not the innermost dim alone is folded";
+  if (type.element_count() == 0) return "it is empty";
+  return type.dims().back() >= most_row_places ? "its rows are too long" : "";
 }
 
-/// FUNCTION(0, operands...).
-std::string call_of(const PointwiseText& text, const std::string& function) {
-  std::string arguments = "0.f";
-  for (const PointwiseOperand& of : text.operands) arguments += ", " + of.name;
-  return fmt::format("{}({})", function, arguments);
-}
-
-/// Operands that take registers: one for each column.
-std::int64_t held_operands(const CudaRowFoldsProblem& problem) {
-  return std::max<std::int64_t>(1, std::ranges::count_if(problem.operands, [](const CudaOperand& operand) {
-                                  return operand.column == 1;
-                                }));
-}
-
-/// What is read of a row, and the terms of the folds.
-std::string items_text(const CudaRowFoldsProblem& problem, int vector) {
-  std::string functions, members, loads, terms;
-  for (const CudaOperand& operand : problem.operands) {
-    members += fmt::format("  float {}[VECTOR];\n", operand.of.name);
-    loads += load_text(operand, vector, "STREAM_LOADS");
-    loads += fmt::format("  for (int j = 0; j < VECTOR; j++) item.{0}[j] = v_{0}[j];\n", operand.of.name);
-  }
-  for (std::size_t f = 0; f < problem.folds.size(); ++f) {
-    functions += problem.folds[f].text.function;
-    terms += fmt::format("  if constexpr (F == {}) return {};\n", f,
-                         call_of(problem.folds[f].text, fmt::format("fold{}", f)));
-  }
-  return functions +
-         fmt::format(
-             "struct Item {{\n{}}};\n"
-             "DEVICE void load_item(const Arguments& a, long long row, int column, Item& item) {{\n"
-             "  const Extents e = extents_of(a);\n{}}}\n"
-             "template <int F>\nDEVICE float term(const Item& item, const Folds& folds, int j) {{\n{}"
-             "  return 0.f;\n}}\n",
-             members, loads, terms);
-}
-
-/// How a number is stored from the folds of a row.
-std::string number_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsProblem::Number& number,
-                        std::size_t output) {
-  const std::string to = fmt::format("a.out{}", output == 0 ? "" : fmt::format("{}", output));
-  if (number.fold < 0) {
-    std::string loads;
-    for (const CudaOperand& operand : number.operands) loads += load_text(operand, 1, "false");
-    const std::string made = call_of(number.text, fmt::format("number{}", output));
-    const std::string store = number.out == DType::boolean ? fmt::format("{}[row] = {} != 0.f", to, made)
-                                                           : fmt::format("store_one({} + row, {})", to, made);
-    return fmt::format("  {{\n  constexpr int VECTOR = 1;\n{}  {};\n  }}\n", loads, store);
-  }
-  const auto f = static_cast<std::size_t>(number.fold);
-  const CudaRowFoldsProblem::Fold& fold = problem.folds[f];
-  std::string value = row_fold_name(f);
-  if (fold.kind == RowFoldKind::place_of_most || fold.kind == RowFoldKind::place_of_least)
-    value = fmt::format("(long long){}(u32){}", fold.takes_last ? "" : "~", value);
-  for (const DType type : number.types) value = fmt::format("({})({})", dtype_name(type), value);
-  return fmt::format("  {}[row] = {};\n", to, value);
+/// How the dims of a value's rows lie, and those of a number for each row.
+FoldDims row_dims(const Kernel& kernel, ValueId folded) {
+  const Dims dims = kernel.body.type(folded).dims();
+  FoldDims result;
+  result.axes = {static_cast<std::int64_t>(dims.size()) - 1};
+  result.groups = {dims, 0, dims.size() - 1, {}, has_fixed_rows(kernel, folded)};
+  result.open = kernel.open.get();
+  result.number_groups = [divides = result.groups.divides_rows](const TensorType& number, bool keeps,
+                                                                CudaGroups& groups) -> std::string {
+    const std::size_t rank = number.dims().size();
+    groups = {number.dims(), 0, keeps ? rank - 1 : rank, {}, divides};
+    return "";
+  };
+  return result;
 }
 
 std::string results_text(const CudaRowFoldsProblem& problem) {
-  std::string functions = problem.epilogue.function, numbers, finish;
-  for (std::size_t i = 0; i < problem.numbers.size(); ++i) {
-    functions += problem.numbers[i].text.function;
-    numbers += number_text(problem, problem.numbers[i], problem.has_row ? i + 1 : i);
-  }
+  std::string finish;
   if (problem.has_row)
     finish = fmt::format(
         "  float x[VECTOR];\n  for (int j = 0; j < VECTOR; j++) x[j] = {};\n"
-        "  store_vector<STREAM_STORES>(a.out + row * extents_of(a).columns + column, x);\n",
-        call_of(problem.epilogue, "epilogue"));
-  return functions +
+        "  store_vector<STREAM_STORES>(a.out + row * e.columns + column, x);\n",
+        epilogue_call(problem));
+  return result_functions(problem) +
          fmt::format(
              "DEVICE void finish(const Arguments& a, long long row, int column, const Item& item, const "
-             "Folds& folds) {{\n{}}}\n"
-             "DEVICE void finish_numbers(const Arguments& a, long long row, const Folds& folds) {{\n{}}}\n",
-             finish, numbers);
-}
-
-/// Which fold is what, and in which pass over the row.
-std::string folds_text(const CudaRowFoldsProblem& problem) {
-  std::string members, ats, begins, takes, joins, passes;
-  int last = 0;
-  for (std::size_t f = 0; f < problem.folds.size(); ++f) {
-    const CudaRowFoldsProblem::Fold& fold = problem.folds[f];
-    const FoldText text = text_of(fold);
-    last = std::max(last, fold.pass);
-    members += fmt::format("  {} of{};\n", text.type, f);
-    const std::string is_it = fmt::format("  {}if constexpr (F == {})", f == 0 ? "" : "else ", f);
-    ats += fmt::format("{} return (folds.of{});\n", is_it, f);
-    begins += fmt::format("{} return {};\n", is_it, text.identity);
-    takes += fmt::format("{} return {};\n", is_it, text.take);
-    joins += fmt::format("{} return {};\n", is_it, text.join);
-    passes += fmt::format("{} return {};\n", is_it, fold.pass);
-  }
-  return fmt::format(
-      "constexpr int PASSES = {};\nstruct Folds {{\n{}}};\n"
-      "template <int F>\nDEVICE decltype(auto) fold_of(Folds& folds) {{\n{}}}\n"
-      "template <int F>\nDEVICE decltype(auto) fold_of(const Folds& folds) {{\n{}}}\n"
-      "template <int F>\nDEVICE auto identity() {{\n{}}}\n"
-      "template <int F, class T>\nDEVICE T take(T a, float x, int column) {{\n{}}}\n"
-      "template <int F, class T>\nDEVICE T join(T a, T b) {{\n{}}}\n"
-      "template <int F>\n__device__ constexpr int pass_of() {{\n{}}}\n",
-      last + 1, members, ats, ats, begins, takes, joins, passes);
+             "Folds& folds) {{\n  [[maybe_unused]] const Extents e = extents_of(a);\n{}}}\n"
+             "DEVICE void finish_numbers(const Arguments& a, long long row, const Folds& folds) {{\n"
+             "  [[maybe_unused]] const Extents e = extents_of(a);\n{}}}\n",
+             finish, numbers_text(problem, "row"));
 }
 
 /// Threads of the blocks that walk rows, best first. Clusters of small blocks begin sooner.
@@ -190,22 +102,51 @@ std::vector<CudaRowFoldsChoice> walking_choices(const CudaRowFoldsProblem& probl
 }
 
 std::string walks_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice, int vector) {
-  return fmt::format("constexpr int VECTOR = {}, UNROLL = {}, CLUSTER = {};\n{}{}{}", vector, choice.items,
-                     choice.cluster, items_text(problem, vector), results_text(problem),
-                     embedded::cuda_row_walks);
+  return fmt::format("constexpr int VECTOR = {}, UNROLL = {}, CLUSTER = {};\n{}{}{}{}", vector, choice.items,
+                     choice.cluster, items_text(problem, vector, "long long row, int column"),
+                     results_text(problem), embedded::cuda_folds, embedded::cuda_row_walks);
 }
 
 /// All of a row's work for threads that take `vector` columns together.
 std::string rows_text(const CudaRowFoldsProblem& problem, const CudaRowFoldsChoice& choice, int vector) {
   if (choice.items > 0) return walks_text(problem, choice, vector);
-  std::string text = held_text(problem.columns, choice.threads, vector) + items_text(problem, vector) +
-                     results_text(problem);
+  std::string text = held_text(problem.columns, choice.threads, vector) +
+                     items_text(problem, vector, "long long row, int column") + results_text(problem);
   text += embedded::cuda_rows;
   text += embedded::cuda_row_folds;
   return text;
 }
 
 }  // namespace
+
+Reading<CudaRowFoldsProblem> read_cuda_row_folds(const Kernel& kernel) {
+  constexpr std::size_t most_outputs = 8;
+  if (kernel.kind != KernelClass::reduction) return {{}, "it is no reduction"};
+  const Graph& body = kernel.body;
+  if (body.outputs.size() > most_outputs) return {{}, "it has many outputs"};
+  if (std::string refusal = refuse_rows(kernel); !refusal.empty()) return {{}, refusal};
+  const ValueId folded = folded_value(body);
+  const TensorType &type = body.type(folded), &result = body.type(body.outputs[0]);
+  CudaRowFoldsProblem problem;
+  problem.is_open = kernel.open != nullptr;
+  problem.has_open_columns = has_open_columns(kernel, folded);
+  problem.has_row = result.dims() == type.dims() && result.layout == type.layout;
+  problem.out = result.dtype;
+  problem.columns = type.dims().back();
+  problem.rows = type.element_count() / problem.columns;
+  problem.out_argument = static_cast<int>(body.inputs.size());
+  if (problem.has_row && problem.has_open_columns) return {{}, "its rows are of any length"};
+  if (problem.has_row && !is_float_storage(problem.out)) return {{}, "its result is no float"};
+  if (problem.rows > most_folded_rows) return {{}, "there are too many rows for a grid"};
+  std::string refusal = read_folds(kernel, row_dims(kernel, folded), problem);
+  if (refusal.empty() && problem.has_open_columns)
+    refusal = follow_columns(problem.columns, problem.operands);
+  if (!problem.has_row && problem.folds.size() < 2 && type.rank() > 1 && problem.columns < least_alone)
+    refusal = "its only fold is of few numbers";
+  if (refusal.empty() && cuda_row_folds_choices(problem, 1).empty())
+    refusal = "its few rows are so long that they do not fit into registers";
+  return {problem, refusal};
+}
 
 int vector_of(const CudaRowFoldsProblem& problem) {
   std::size_t size = problem.has_row ? dtype_size(problem.out) : sizeof(float);
@@ -215,10 +156,6 @@ int vector_of(const CudaRowFoldsProblem& problem) {
   int vector = 16 / static_cast<int>(size);
   while (!problem.has_open_columns && problem.columns % vector != 0) vector /= 2;
   return vector;
-}
-
-std::string row_fold_name(std::size_t fold) {
-  return fmt::format("fold_of<{}>(folds)", fold);
 }
 
 std::vector<CudaRowFoldsChoice> cuda_row_folds_choices(const CudaRowFoldsProblem& problem, int most_blocks) {
@@ -246,22 +183,18 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaR
   LaunchSpec& launch = result.launch;
   launch.entry = entry_name(fmt::format("row_folds_{}", dtype_name(problem.out)), problem.is_open,
                             {problem.rows, problem.columns});
-  const std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
-                                           {"columns", problem.columns, problem.has_open_columns}};
+  std::vector<CudaExtent> extents = {{"rows", problem.rows, problem.is_open},
+                                     {"columns", problem.columns, problem.has_open_columns}};
+  std::ranges::copy(counted_extents(problem), std::back_inserter(extents));
   result.source.text = fmt::format("#define KERNEL {}\n{}{}{}", launch.entry, embedded::cuda_card,
                                    embedded::cuda_pointwise, embedded::cuda_vector);
   if (choice.items > 0) result.source.text += embedded::cuda_hopper;
   result.source.text += fmt::format(
-      "constexpr int THREADS = {}, ROWS_OF_BLOCK = {}, FOLDS = {};\n"
+      "constexpr int THREADS = {}, ROWS_OF_BLOCK = {};\n"
       "constexpr bool STREAM_LOADS = {}, STREAM_STORES = STREAM_LOADS, HAS_ROW = {};\ntypedef {} Out;\n",
-      choice.threads, choice.rows, problem.folds.size(), choice.streams, problem.has_row,
-      dtype_name(problem.out));
-  std::vector<const CudaOperand*> operands = operands_in({&problem.operands});
-  for (const CudaRowFoldsProblem::Number& number : problem.numbers)
-    for (const CudaOperand& operand : number.operands) operands.push_back(&operand);
-  std::vector<DType> further;
-  for (std::size_t i = problem.has_row ? 0 : 1; i < problem.numbers.size(); ++i)
-    further.push_back(problem.numbers[i].out);
+      choice.threads, choice.rows, choice.streams, problem.has_row, dtype_name(problem.out));
+  const std::vector<const CudaOperand*> operands = operands_of(problem);
+  const std::vector<DType> further = further_results(problem);
   result.source.text += arguments_text(operands, extents, further);
   result.source.text += embedded::cuda_fold_keys;
   result.source.text += folds_text(problem);

@@ -6,40 +6,15 @@
 #include <vector>
 
 #include "lowering/algorithms/problems.h"
+#include "schedules/cuda/folds.h"
 #include "schedules/cuda/norm.h"
-#include "schedules/cuda/operands.h"
 #include "schedules/cuda/template.h"
 
 namespace sylvite {
 
-/// What a fold makes of the numbers of a row.
-enum class RowFoldKind { sum, most, least, product, count, place_of_most, place_of_least };
-
-/// out[row, column] = epilogue(x[row, column], folds[row]) with folds[row] of work on x[row, :] and on the folds before, all
-/// computed in f32, but for counts of what is true, and places of the greatest or the least, which are whole numbers.
-struct CudaRowFoldsProblem {
-  struct Fold {
-    PointwiseText text;  ///< what it takes; its operands are called as those of `operands`, or as a fold
-    RowFoldKind kind = RowFoldKind::sum;
-    bool takes_last = false;  ///< a place: of equal elements the last
-    int pass = 0;             ///< one more than that of the folds that it reads
-  };
-  std::vector<Fold> folds;
-  bool has_row = true;  ///< else all results are numbers
-  PointwiseText epilogue;
-  /// Further results, a number for each row: work on the folds and on what is read of each row once, or a fold as it is.
-  struct Number {
-    PointwiseText text;
-    std::vector<CudaOperand> operands;
-    DType out = DType::f32;
-    int fold = -1;             ///< as it is; -1: work
-    std::vector<DType> types;  ///< that the fold has one after the other, the last as it is stored
-  };
-  std::vector<Number> numbers;
-  std::vector<CudaOperand> operands;  ///< of all of it, each once
-  DType out = DType::f32;             ///< of the first result
+/// out[row, column] = epilogue(x[row, column], folds[row]) with folds[row] of work on x[row, :].
+struct CudaRowFoldsProblem : CudaFolds {
   std::int64_t rows = 0, columns = 0;
-  int out_argument = 0;           ///< numbers follow it
   bool is_open = false;           ///< runs give the rows
   bool has_open_columns = false;  ///< and the columns, of numbers alone
 };
@@ -56,8 +31,6 @@ struct CudaRowFoldsChoice : CudaNormChoice {
                                                                      int most_blocks);
 /// Columns that a thread takes together.
 [[nodiscard]] int vector_of(const CudaRowFoldsProblem& problem);
-/// C for fold number `fold` of `sums`.
-[[nodiscard]] std::string row_fold_name(std::size_t fold);
 [[nodiscard]] CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem,
                                                const CudaRowFoldsChoice& choice);
 

@@ -9,25 +9,10 @@
 
 constexpr int WARPS = THREADS / 32, STEP = CLUSTER * THREADS * VECTOR;
 
-template <int F = 0>
-DEVICE void begin(Folds& own) {
-  if constexpr (F < FOLDS) {
-    fold_of<F>(own) = identity<F>();
-    begin<F + 1>(own);
-  }
-}
-
-template <int PASS, int F = 0>
-DEVICE void add_element(const Item& item, const Folds& folds, int column, int j, Folds& own) {
-  if constexpr (F < FOLDS) {
-    if constexpr (pass_of<F>() == PASS) fold_of<F>(own) = take<F>(fold_of<F>(own), term<F>(item, folds, j), column + j);
-    add_element<PASS, F + 1>(item, folds, column, j, own);
-  }
-}
 template <int PASS>
-DEVICE void add_item(const Item& item, const Folds& folds, int column, Folds& own) {
+DEVICE void add_item(const Item& item, const Folds& folds, const Extents& e, int column, Folds& own) {
 #pragma unroll
-  for (int j = 0; j < VECTOR; j++) add_element<PASS>(item, folds, column, j, own);
+  for (int j = 0; j < VECTOR; j++) add_element<PASS>(item, folds, e, j, column + j, own);
 }
 
 // What all threads have, in one order.
@@ -90,6 +75,7 @@ template <int PASS>
 DEVICE void walk(const Arguments& a, long long row, int begins, int columns, Folds& folds, u64 (*parts)[WARPS],
                  u64* totals) {
   if constexpr (PASS < PASSES) {
+    const Extents e = extents_of(a);
     Folds own;
     begin(own);
     int column = begins;
@@ -99,7 +85,7 @@ DEVICE void walk(const Arguments& a, long long row, int begins, int columns, Fol
       for (int u = 0; u < UNROLL; u++) load_item(a, row, column + u * STEP, items[u]);
       loads_begin_before();
 #pragma unroll
-      for (int u = 0; u < UNROLL; u++) add_item<PASS>(items[u], folds, column + u * STEP, own);
+      for (int u = 0; u < UNROLL; u++) add_item<PASS>(items[u], folds, e, column + u * STEP, own);
     }
     if (column < columns) {  // what is left is under way together, too
       Item items[UNROLL];
@@ -109,7 +95,7 @@ DEVICE void walk(const Arguments& a, long long row, int begins, int columns, Fol
       loads_begin_before();
 #pragma unroll
       for (int u = 0; u < UNROLL; u++)
-        if (column + u * STEP < columns) add_item<PASS>(items[u], folds, column + u * STEP, own);
+        if (column + u * STEP < columns) add_item<PASS>(items[u], folds, e, column + u * STEP, own);
     }
     share_folds<PASS>(own, parts);
     __syncthreads();

@@ -29,6 +29,7 @@ extern const std::string_view cuda_softmax_columns;     ///< softmax along few r
 extern const std::string_view cuda_row_folds;           ///< rows that are folded and used again
 extern const std::string_view cuda_row_walks;           ///< the same of long rows
 extern const std::string_view cuda_fold_keys;           ///< places of the greatest as keys
+extern const std::string_view cuda_folds;               ///< what templates of folds do at an element
 extern const std::string_view cuda_columns;             ///< the column template's kernel
 extern const std::string_view cuda_concat;              ///< the concat template's kernel
 extern const std::string_view cuda_depthwise;           ///< depthwise convolutions

@@ -21,7 +21,7 @@ const Space cuda_row_folds_space = {
     "cuda_row_folds",
     bind_cluster_template<read_cuda_row_folds, cuda_row_folds_choices, form_of_row_folds>,
     {},
-    Space::Open::extents};
+    Space::Open::all};
 
 CudaTemplate cuda_row_folds_template(const Kernel& kernel, const Form& form) {
   const CudaRowFoldsProblem problem = require_problem(read_cuda_row_folds(kernel), cuda_row_folds_form);

@@ -1,7 +1,9 @@
+#include "lowering/plan/open_kernel.h"
 #include "schedules/cuda/columns.h"
 #include "schedules/packings.h"
 #include "tests/gpu/gpu_test.h"
 #include "tests/gpu/template_runner.h"
+#include "tests/support/column_fold_kernels.h"
 #include "tests/support/norm_kernels.h"
 
 // Every choice of the column template against the reference interpreter.
@@ -35,25 +37,50 @@ INSTANTIATE_TEST_SUITE_P(Columns, GpuCudaColumnsKernels, testing::ValuesIn(colum
 INSTANTIATE_TEST_SUITE_P(Masked, GpuCudaColumnsKernels, testing::ValuesIn(masked_column_texts));
 INSTANTIATE_TEST_SUITE_P(Pixels, GpuCudaColumnsKernels, testing::ValuesIn(pixel_texts));
 
-TEST_F(GpuCudaColumns, TwoFoldsAtOnceAgreeWithTheInterpreter) {
-  for (const char* text : twin_column_texts) {
-    const Kernel kernel = norm_kernel(text);
-    const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
-    ASSERT_EQ(reading.refusal, "");
-    std::vector<Tensor> inputs = normal_inputs(kernel, 3);
-    const std::vector<Tensor> wanted = interpret(kernel.body, inputs);
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
-    for (const CudaColumnsChoice& choice : cuda_columns_choices(reading.problem)) {
-      const std::vector<Tensor> results =
-          run_template_outputs(make_cuda_columns(reading.problem, choice), kernel, inputs);
-      for (std::size_t i = 0; i < wanted.size(); ++i) {
-        const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
-        EXPECT_LT(error_of(results[i], pack(wanted[i], layout_packing(type))),
-                  type.dtype == DType::f32 ? 1e-5 : 1e-2)
-            << choice.to_string() << " result " << i << " of " << text;
-      }
+/// All results of every choice.
+void expect_agrees(const Kernel& kernel) {
+  const Reading<CudaColumnsProblem> reading = read_cuda_columns(kernel);
+  ASSERT_EQ(reading.refusal, "");
+  std::vector<Tensor> inputs = normal_inputs(kernel, 3);
+  const std::vector<Tensor> wanted = interpret(kernel.body, inputs);
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    inputs[i] = pack(inputs[i], layout_packing(kernel.body.type(kernel.body.inputs[i])));
+  for (const CudaColumnsChoice& choice : cuda_columns_choices(reading.problem)) {
+    const std::vector<Tensor> results =
+        run_template_outputs(make_cuda_columns(reading.problem, choice), kernel, inputs, 2);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
+      const bool is_narrow = type.dtype == DType::bf16 || type.dtype == DType::f16;
+      EXPECT_LT(error_of(results[i], pack(wanted[i], layout_packing(type))), is_narrow ? 1e-2 : 1e-4)
+          << choice.to_string() << " result " << i;
     }
+  }
+}
+
+class GpuCudaColumnFolds : public GpuTest, public testing::WithParamInterface<const char*> {};
+TEST_P(GpuCudaColumnFolds, AgreeWithTheInterpreter) {
+  expect_agrees(norm_kernel(GetParam()));
+}
+INSTANTIATE_TEST_SUITE_P(Twins, GpuCudaColumnFolds, testing::ValuesIn(twin_column_texts));
+INSTANTIATE_TEST_SUITE_P(EveryKind, GpuCudaColumnFolds, testing::ValuesIn(column_fold_texts));
+
+class GpuOpenColumnFolds : public GpuTest {};
+
+/// Columns of runs that are longer and shorter than those the text is made for.
+TEST_F(GpuOpenColumnFolds, FoldColumnsOfAnyLength) {
+  const auto folds = [](std::int64_t rows) {
+    return norm_kernel(fmt::format(
+        "graph g(%a: f32[5,{0},40]) {{ %m: f32[5,1,40] = reduce_max(%a) {{axes=[1], keepdims=1}}"
+        " %d: f32[5,{0},40] = sub(%a, %m) %e: f32[5,{0},40] = exp(%d)"
+        " %p: i64[5,40] = arg_min(%a) {{axis=1, keepdims=0, select_last=1}}"
+        " %s: f32[5,1,40] = reduce_sum(%e) {{axes=[1], keepdims=1}} %o: f32[5,{0},40] = div(%e, %s)"
+        " return %o, %p }}",
+        rows));
+  };
+  const Kernel open = generalize(folds(100), folds(81), Sharing::on_device).value();
+  for (const std::int64_t rows : {100, 7, 8, 81, 5025}) {
+    SCOPED_TRACE(rows);
+    expect_agrees(as_case(open, folds(rows)).value());
   }
 }
 

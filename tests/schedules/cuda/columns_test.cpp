@@ -6,6 +6,8 @@
 #include <algorithm>
 
 #include "schedules/cuda/nvrtc.h"
+#include "tests/schedules/fixed_machines.h"
+#include "tests/support/column_fold_kernels.h"
 #include "tests/support/norm_kernels.h"
 #include "tests/support/run_kernel.h"
 
@@ -21,20 +23,20 @@ TEST(CudaColumns, ReadsBatchRowsAndColumns) {
   EXPECT_EQ(problem.batch, 5);
   EXPECT_EQ(problem.rows, 49);
   EXPECT_EQ(problem.columns, 200);
-  ASSERT_EQ(problem.prologue_operands.size(), 2U);
-  EXPECT_EQ(problem.prologue_operands[0].batch, 49 * 200);
-  EXPECT_EQ(problem.prologue_operands[0].row, 200);
-  EXPECT_EQ(problem.prologue_operands[1].batch, 200);
-  EXPECT_EQ(problem.prologue_operands[1].row, 0);
-  ASSERT_EQ(problem.folds[0].epilogue_operands.size(), 1U);
-  EXPECT_EQ(problem.folds[0].epilogue_operands[0].batch, 0);
+  ASSERT_EQ(problem.operands.size(), 2U);
+  EXPECT_EQ(problem.operands[0].batch, 49 * 200);
+  EXPECT_EQ(problem.operands[0].row, 200);
+  EXPECT_EQ(problem.operands[1].batch, 200);
+  EXPECT_EQ(problem.operands[1].row, 0);
+  ASSERT_EQ(problem.numbers[0].operands.size(), 1U);
+  EXPECT_EQ(problem.numbers[0].operands[0].batch, 0);
 }
 
 TEST(CudaColumns, OperandsMayBeBroadcastOverSomeRowsAndColumns) {
   const auto operand = [](std::size_t text) {
     const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(column_texts[text]));
     EXPECT_EQ(reading.refusal, "");
-    return reading.problem.prologue_operands.at(1);
+    return reading.problem.operands.at(1);
   };
   using Digits = std::vector<CudaOperand::Digit>;
   EXPECT_EQ(operand(6).column_digits, (Digits{{16, 0, 1}}));
@@ -50,15 +52,15 @@ TEST(CudaColumns, PixelsAreRowsAndChannelsColumns) {
   EXPECT_EQ(problem.batch, 3);
   EXPECT_EQ(problem.rows, 49);
   EXPECT_EQ(problem.columns, 200);
-  ASSERT_EQ(problem.prologue_operands.size(), 2U);
-  EXPECT_EQ(problem.prologue_operands[0].batch, 49 * 200);
-  EXPECT_EQ(problem.prologue_operands[0].row, 200);
-  EXPECT_EQ(problem.prologue_operands[0].column, 1);
-  EXPECT_EQ(problem.prologue_operands[1].batch, 200);
-  EXPECT_EQ(problem.prologue_operands[1].row, 0);
-  ASSERT_EQ(problem.folds[0].epilogue_operands.size(), 1U);
-  EXPECT_EQ(problem.folds[0].epilogue_operands[0].batch, 200);
-  EXPECT_EQ(problem.folds[0].epilogue_operands[0].column, 1);
+  ASSERT_EQ(problem.operands.size(), 2U);
+  EXPECT_EQ(problem.operands[0].batch, 49 * 200);
+  EXPECT_EQ(problem.operands[0].row, 200);
+  EXPECT_EQ(problem.operands[0].column, 1);
+  EXPECT_EQ(problem.operands[1].batch, 200);
+  EXPECT_EQ(problem.operands[1].row, 0);
+  ASSERT_EQ(problem.numbers[0].operands.size(), 1U);
+  EXPECT_EQ(problem.numbers[0].operands[0].batch, 200);
+  EXPECT_EQ(problem.numbers[0].operands[0].column, 1);
   for (const char* text : pixel_texts) EXPECT_EQ(read_cuda_columns(norm_kernel(text)).refusal, "") << text;
 }
 
@@ -66,7 +68,7 @@ TEST(CudaColumns, TwoFoldsReadWhatTheyShareOnce) {
   const Reading<CudaColumnsProblem> reading = read_cuda_columns(norm_kernel(twin_column_texts[0]));
   EXPECT_EQ(reading.refusal, "");
   EXPECT_EQ(reading.problem.folds.size(), 2U);
-  EXPECT_EQ(reading.problem.prologue_operands.size(), 3U);
+  EXPECT_EQ(reading.problem.operands.size(), 3U);
   const CudaTemplate made = make_cuda_columns(reading.problem, cuda_columns_choices(reading.problem).front());
   EXPECT_EQ(made.launch.pointers, (std::vector<int>{3, 4, 0, 1, 2}));
 }
@@ -76,6 +78,7 @@ TEST(CudaColumns, ReferenceFoldsPixels) {
   std::vector<const char*> texts(std::begin(pixel_texts), std::end(pixel_texts));
   texts.insert(texts.end(), std::begin(twin_column_texts), std::end(twin_column_texts));
   texts.insert(texts.end(), std::begin(masked_column_texts), std::end(masked_column_texts));
+  texts.insert(texts.end(), std::begin(column_fold_texts), std::end(column_fold_texts));
   for (const char* text : texts) {
     const Kernel kernel = norm_kernel(text);
     const bool is_f32 = std::ranges::all_of(
@@ -83,6 +86,23 @@ TEST(CudaColumns, ReferenceFoldsPixels) {
     const double tolerance = is_f32 ? 2e-5 : 1e-2;
     check_candidate(kernel, reference_candidate(kernel), {}, tolerance);
   }
+}
+
+TEST(CudaColumns, TheSpaceTakesFoldsOfEveryKind) {
+  const Machine machine = fixed_machine("h200");
+  for (const char* text : column_fold_texts)
+    EXPECT_EQ(spaces_for(norm_kernel(text), machine).front().name, "cuda_columns") << text;
+}
+
+TEST(CudaColumns, RowsThatAreUsedAgainAreHeldWhereTheyFit) {
+  const auto first = [](const char* text) {
+    const CudaColumnsProblem problem = read_cuda_columns(norm_kernel(text)).problem;
+    return make_cuda_columns(problem, cuda_columns_choices(problem).front()).source.text;
+  };
+  EXPECT_THAT(first(column_fold_texts[0]), HasSubstr("HELD = true"));
+  EXPECT_THAT(first(column_fold_texts[2]), HasSubstr("HELD = true"));
+  EXPECT_THAT(first(column_fold_texts[3]), HasSubstr("HELD = false"));
+  EXPECT_THAT(first(column_fold_texts[4]), HasSubstr("HELD = false"));
 }
 
 TEST(CudaColumns, RefusesWithAReason) {
@@ -99,7 +119,7 @@ TEST(CudaColumns, RefusesWithAReason) {
       HasSubstr("short"));
   EXPECT_THAT(
       refusal("graph g(%a: i32[64,64]) { %v: i32[64] = reduce_sum(%a) {axes=[0], keepdims=0} return %v }"),
-      HasSubstr("no float"));
+      HasSubstr("another type"));
   EXPECT_THAT(
       refusal("graph g(%a: bf16[2,64,8,8]@c16) { %v: bf16[2,64,1,1]@c16 = reduce_sum(%a) {axes=[2,3], "
               "keepdims=1} return %v }"),
@@ -113,6 +133,12 @@ TEST(CudaColumns, RefusesWithAReason) {
   EXPECT_THAT(refusal("graph g(%a: bf16[2,64,8,40]@c64) { %v: bf16[2,64,8] = reduce_sum(%a) {axes=[3], "
                       "keepdims=0} return %v }"),
               HasSubstr("lies otherwise"));
+  EXPECT_THAT(refusal("graph g(%a: f32[100000,64]) { %s: f32[1,64] = reduce_sum(%a) {axes=[0], keepdims=1} "
+                      "%v: f32[100000,64] = sub(%a, %s) return %v }"),
+              HasSubstr("few"));
+  EXPECT_THAT(refusal("graph g(%a: f32[64,64,64]) { %s: f32[64,64] = reduce_sum(%a) {axes=[1], keepdims=0} "
+                      "%v: f32[64,64,64] = sub(%a, %s) return %v }"),
+              HasSubstr("than its own"));
 }
 
 TEST(CudaColumns, BlocksCoverTheColumns) {
@@ -140,6 +166,7 @@ TEST(CudaColumns, Compiles) {
   for (const char* text : masked_column_texts) compiles(text);
   for (const char* text : twin_column_texts) compiles(text);
   for (const char* text : pixel_texts) compiles(text);
+  for (const char* text : column_fold_texts) compiles(text);
 }
 
 }  // namespace
