@@ -8,6 +8,7 @@
 #include "base/rounding.h"
 #include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/matmul_epilogue.h"
+#include "schedules/cuda/matmul_plan.h"
 #include "schedules/cuda/sources.h"
 
 // The head of schedules/cuda/warps.cuh.
@@ -20,10 +21,6 @@ constexpr int bytes_of_slice = 32;
 
 int threads_of(const CudaWarpsChoice& choice) {
   return 32 * choice.warps_x * choice.warps_y * choice.parts;
-}
-
-std::int64_t element_bytes(const CudaMatmulProblem& problem) {
-  return static_cast<std::int64_t>(dtype_size(problem.element));
 }
 
 std::int64_t tiles_shared_bytes(const CudaMatmulProblem& problem, const CudaWarpsChoice& choice,
