@@ -211,6 +211,22 @@ def _fake_quantize_channels(x: Tensor, scale: Tensor, zero: Tensor, axis: int, l
     return _fake_quantize(x, scale.view(line), zero.view(line), low, high)
 
 
+def _index_fill(x, dim, index, value):
+    """Torch 2.11 copies what is no dense tensor into another, which AOTAutograd does not take."""
+    value = torch.scalar_tensor(value, dtype=x.dtype, device=x.device) if not isinstance(value, torch.Tensor) else value.to(x.dtype)
+    if x.dim() == 0:
+        return value.expand_as(x) if index.numel() else x.clone()
+    at = dim % x.dim()
+    return x.index_put((*[None] * at, index.reshape(-1).long()), value)
+
+
+def _vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):  # noqa: A002
+    """Torch 2.11 keeps folded dims of one element."""
+    kept = torch._refs.linalg.vector_norm(x, ord, dim, True, dtype=dtype)
+    dims = [dim] if isinstance(dim, int) else dim
+    return kept if keepdim else kept.squeeze(tuple(dims or range(x.dim())))
+
+
 def _index_reduce(x: Tensor, axis: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Any:
     if x.dim() == 0 or source.dim() == 0:
         made = _index_reduce(x.reshape(-1), 0, index.reshape(-1), source.reshape(-1), reduce, include_self=include_self)
@@ -444,9 +460,12 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.fake_quantize_per_tensor_affine_cachemask.default: _fake_quantize,
     aten.fmax.default: lambda x, y: _number_or(x, y, torch.maximum(x, y)),
     aten.fmin.default: lambda x, y: _number_or(x, y, torch.minimum(x, y)),
+    aten.index_fill.int_Scalar: _index_fill,
+    aten.index_fill.int_Tensor: _index_fill,
     aten.index_put.default: _put_by_mask,
     aten.index_reduce.default: _index_reduce,
     aten.ldexp.Tensor: _ldexp,
+    aten.linalg_vector_norm.default: _vector_norm,
     aten.masked_scatter.default: _masked_scatter,
     aten.masked_scatter_backward.default: _masked_scatter_backward,
     aten.median.default: _median,

@@ -108,6 +108,7 @@ class Decompositions(Whole):
     def test_orders_of_axes_that_torch_asks_for(self):
         x, y = torch.randn(3, 5, 4).permute(2, 0, 1), torch.randn(4, 3, 5)
         self.check(lambda x: x.index_fill(1, torch.tensor([0, 2]), 7), x)
+        self.check_gradients(lambda x: x.select(0, 1).t().index_fill(0, torch.tensor([1]), 7) * x[0, 0, 0], x)
         self.check(lambda x, y: (x.lerp(y, 0.3), y.lerp(x, y.abs())), x, y)
         self.check_gradients(lambda x, y: x.lerp(y, 0.3), x, y)
 
