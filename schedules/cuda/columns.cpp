@@ -76,6 +76,17 @@ double penalty_of_rows(const CudaColumnsProblem& problem, const CudaColumnsChoic
   return holds_rows(problem, choice) ? 2 * std::log2(under_way / rows) : 8;
 }
 
+/// A block for each multiprocessor, where there is enough to read that the blocks of a cluster find each other in that time.
+double penalty_of_blocks(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
+  constexpr double multiprocessors = 128, least_bytes = 16 << 10;
+  const auto vectors =
+      static_cast<double>(problem.batch * problem.rows * problem.columns / vector_of(problem));
+  const double wanted = std::clamp(vectors * 16 / least_bytes, 1., multiprocessors);
+  const auto blocks = static_cast<double>(problem.batch * strips_of(problem, choice.lanes) * choice.cluster);
+  const double idle = std::max(std::log2(wanted / blocks), std::log2(blocks / multiprocessors));
+  return 4 * std::max(idle, 0.) + (is_read_again(problem) ? 1 : 0.25) * std::log2(choice.cluster);
+}
+
 bool is_innermost(const TensorType& type) {
   return type.layout.channel_block == 0 || is_channels_last(type);
 }
@@ -203,10 +214,8 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               std::int64_t{lanes} * vector % cluster != 0)
             continue;
-          // One block of 512 threads for each multiprocessor, lines of 128 bytes, and all loads of a thread
-          // used.
-          const auto blocks = static_cast<double>(problem.batch * strips_of(problem, lanes) * cluster);
-          const double penalty = 4 * std::abs(std::log2(blocks / 128)) + (lanes == 8 ? 0 : 1) +
+          // Lines of 128 bytes, blocks of 512 threads, and all loads of a thread used.
+          const double penalty = penalty_of_blocks(problem, choice) + (lanes == 8 ? 0 : 1) +
                                  std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
                                  penalty_of_rows(problem, choice);
           for (const bool streams : {false, true})
