@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/pointwise_bodies.h"
 #include "lowering/algorithms/strided_view.h"
@@ -50,6 +51,8 @@ class Printer {
     std::string name;
     if (body_.is_constant(id)) {
       name = constant(id);
+    } else if (const ValueId source = unmoved(id); source != no_value) {
+      name = value(source);
     } else if (const NodeId producer = body_.value(id).producer;
                producer != no_node && has_trait(body_.node(producer).op, OpTrait::pointwise)) {
       name = node(body_.node(producer), id);
@@ -83,6 +86,19 @@ class Printer {
     }
     if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";
     return c_literal(tensor.as_double(0));
+  }
+
+  /// What a change of layout that moves nothing is made of, as that of an image of one pixel.
+  [[nodiscard]] ValueId unmoved(ValueId id) const {
+    const auto lies_dense = [](const TensorType& type) {
+      const Dims dims = type.dims();
+      return type.layout.channel_block == 0 ||
+             (dims.size() > 2 && type.layout.channel_block == dims[1] && product(dims, 2, dims.size()) == 1);
+    };
+    const Node* change = producer_if(body_, id, Op::to_layout);
+    return change != nullptr && lies_dense(body_.type(id)) && lies_dense(body_.type(change->inputs[0]))
+               ? change->inputs[0]
+               : no_value;
   }
 
   std::string node(const Node& node, ValueId id) {

@@ -126,6 +126,9 @@ namespace sylvite {
 /// The same graph in which large scatters that replace have flat places, and bounds of parts of these.
 [[nodiscard]] Graph bound_scatters(const Graph& graph);
 
+/// The same graph in which sums of squared distances from a mean are those of parts of what is large, and of these parts' means.
+[[nodiscard]] Graph divide_variances(const Graph& graph);
+
 /// The same graph in which a sum over the first dim and others, of few elements that are left, is the sum of sums over the others.
 [[nodiscard]] Graph divide_sums(const Graph& graph);
 

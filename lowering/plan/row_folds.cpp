@@ -55,7 +55,8 @@ class RowFolder {
     }
     for (std::size_t i = groups_.size(); i-- > 0;)  // the last sum of several may take all that it is made of
       if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) {
-        take_sums(i);
+        while (take_sums(i)) {  // what it took may read further ones
+        }
         join_front(i);
       }
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
@@ -63,7 +64,7 @@ class RowFolder {
   }
 
  private:
-  void take_sums(std::size_t i) {
+  bool take_sums(std::size_t i) {
     std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
     std::vector<std::size_t> taken;
     for (const auto& [value, sum] : sums_) {
@@ -76,7 +77,7 @@ class RowFolder {
       count = taken.size();
       std::erase_if(taken, [&](std::size_t sum) { return is_read_between(sum, i, taken); });
     }
-    if (taken.empty()) return;
+    if (taken.empty()) return false;
     std::string reason = groups_[i].reason;
     for (const std::size_t sum : taken) {
       nodes.insert(groups_[sum].nodes.begin(), groups_[sum].nodes.end());
@@ -86,7 +87,7 @@ class RowFolder {
     for (const std::size_t sum : taken)
       if (is_read_outside(groups_[sum].outputs[0], i, taken)) outputs.push_back(groups_[sum].outputs[0]);
     Group together{{nodes.begin(), nodes.end()}, std::move(outputs), std::move(reason)};
-    if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return;
+    if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return false;
     sums_.erase(groups_[i].outputs[0]);
     for (const std::size_t sum : taken) {
       sums_.erase(groups_[sum].outputs[0]);
@@ -97,39 +98,54 @@ class RowFolder {
       groups_[sum] = {};
     }
     groups_[i] = std::move(together);
+    return true;
   }
 
   /// What a fold of many elements takes of another that stays where it is made, as its results are read on the way: both are made
-  /// there, and the work behind the fold is left.
+  /// there, with the work behind the fold where all that it reads is there.
   void join_front(std::size_t i) {
     constexpr std::int64_t much_bytes = 16 << 20;  // which take longer to read than a launch takes
     const auto fold =
         std::ranges::find_if(groups_[i].nodes, [&](NodeId id) { return is_row_fold(graph_.node(id)); });
     if (fold == groups_[i].nodes.end() || graph_.type(graph_.node(*fold).inputs[0]).byte_size() < much_bytes)
       return;
-    std::optional<Group> front = front_of_fold(graph_, groups_[i], *fold);
-    if (!front) return;
+    std::vector<Group> fronts = {groups_[i]};
+    if (std::optional<Group> front = front_of_fold(graph_, groups_[i], *fold))
+      fronts.push_back(std::move(*front));
+    for (const Group& front : fronts)
+      if (front.outputs.size() == 1 && join_front(i, front)) return;
+  }
+  bool join_front(std::size_t i, const Group& front) {
     for (const auto& [value, first] : sums_) {
-      if (first >= i || !values_read(graph_, *front).contains(value) || !is_made_before(*front, value, first))
+      if (first >= i || !values_read(graph_, front).contains(value) || !is_made_before(front, value, first))
         continue;
       std::set<NodeId> nodes(groups_[first].nodes.begin(), groups_[first].nodes.end());
-      nodes.insert(front->nodes.begin(), front->nodes.end());
+      nodes.insert(front.nodes.begin(), front.nodes.end());
       Group together{{nodes.begin(), nodes.end()},
-                     {value, front->outputs[0]},
-                     groups_[first].reason + "; beside " + front->reason};
+                     {value, front.outputs[0]},
+                     groups_[first].reason + "; beside " + front.reason};
       if (!options_.refuse_template(kernel_of(graph_, together)).empty()) continue;
-      for (const NodeId id : front->nodes) {
+      for (const NodeId id : front.nodes) {
         groups_of_[id].erase(i);
         groups_of_[id].insert(first);
       }
-      std::erase_if(groups_[i].nodes,
-                    [&](NodeId id) { return std::ranges::find(front->nodes, id) != front->nodes.end(); });
-      groups_[i].reason = "work on several folds";
-      groups_[first] = std::move(together);
       sums_.erase(groups_[i].outputs[0]);
+      leave(i, front);
+      groups_[first] = std::move(together);
       sums_.erase(value);
-      return;
+      return true;
     }
+    return false;
+  }
+
+  /// Group i without nodes that another makes.
+  void leave(std::size_t i, const Group& front) {
+    std::erase_if(groups_[i].nodes,
+                  [&](NodeId id) { return std::ranges::find(front.nodes, id) != front.nodes.end(); });
+    if (groups_[i].nodes.empty())
+      groups_[i] = {};
+    else
+      groups_[i].reason = "work on several folds";
   }
 
   /// All but `value` that a group reads, before group `first`?

@@ -132,12 +132,12 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   }
   const std::vector<std::string> by_states = changes_of_states();
   changed.insert(by_states.begin(), by_states.end());
-  // The graphs give the rows of lowering something to do, but for those of other orders, of parts, of large products and of what
+  // The graphs give the rows of lowering something to do, but for those of other orders, of parts, of much, of large products and of what
   // only some templates take; the frontend's are tested one by one elsewhere.
   for (const auto& pass : lowering_passes())
     if (pass.name != "order_rows" && pass.name != "align_rows" && pass.name != "bound_scatters" &&
-        pass.name != "divide_expectations" && pass.name != "join_batches" && pass.name != "split_gates" &&
-        pass.name != "extend_work")
+        pass.name != "divide_variances" && pass.name != "divide_expectations" &&
+        pass.name != "join_batches" && pass.name != "split_gates" && pass.name != "extend_work")
       EXPECT_TRUE(changed.contains(pass.name)) << pass.name;
 }
 
