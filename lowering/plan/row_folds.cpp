@@ -150,13 +150,13 @@ class RowFolder {
 
   /// All but `value` that a group reads, before group `first`?
   [[nodiscard]] bool is_made_before(const Group& group, ValueId value, std::size_t first) const {
-    std::map<ValueId, std::size_t> writers;
-    for (std::size_t i = first + 1; i < groups_.size(); ++i)
+    std::map<ValueId, std::size_t> writers;  // of all groups: what these read in turn is made before them
+    for (std::size_t i = 0; i < groups_.size(); ++i)
       for (const ValueId output : groups_[i].outputs) writers[output] = i;
-    std::set<std::size_t> after;
+    std::set<std::size_t> found;
     for (const ValueId read : values_read(graph_, group))
-      if (read != value) add_writers(graph_, writers, read, after);
-    return after.empty();
+      if (read != value) add_writers(graph_, writers, read, found);
+    return found.empty() || *found.rbegin() <= first;
   }
 
   /// Outside of group i and those that it takes. Nodes may be in several groups.

@@ -28,6 +28,14 @@ class RowFolds : public testing::Test {
   }
   ValueId mul(ValueId a, ValueId b) { return graph.add(Op::mul, {a, b}); }
   ValueId sub(ValueId a, ValueId b) { return graph.add(Op::sub, {a, b}); }
+  ValueId loss_of(ValueId rows) {
+    const ValueId most =
+        graph.add(Op::reduce_max, {rows}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+    const ValueId powers = sum(graph.add(Op::exp, {sub(rows, most)}), 1);
+    const ValueId places = graph.add_input("places", make_type(DType::i64, {6000, 1}));
+    const ValueId picked = graph.add(Op::gather_elements, {rows, places}, {{"axis", std::int64_t{1}}});
+    return sub(sub(picked, most), graph.add(Op::log, {powers}));
+  }
   [[nodiscard]] std::size_t launches(const LoweringOptions& options) const {
     return lower(graph, options).launches.size();
   }
@@ -85,14 +93,18 @@ TEST_F(RowFolds, SumsOfWhatOtherFoldsMadeAreOneKernelWithThem) {
 
 /// As a loss does, which takes one element of each row: the rows are many, and read once.
 TEST_F(RowFolds, AFoldJoinsWhatOthersReadOnTheWay) {
-  const ValueId rows = graph.add_input("rows", f32({6000, 800}));
-  const ValueId most = graph.add(Op::reduce_max, {rows}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
-  const ValueId powers = sum(graph.add(Op::exp, {sub(rows, most)}), 1);
-  const ValueId places = graph.add_input("places", make_type(DType::i64, {6000, 1}));
-  const ValueId picked = graph.add(Op::gather_elements, {rows, places}, {{"axis", std::int64_t{1}}});
-  graph.outputs = {sub(sub(picked, most), graph.add(Op::log, {powers}))};
+  graph.outputs = {loss_of(graph.add_input("rows", f32({6000, 800})))};
   EXPECT_THAT(outputs_of_launches(graph, with_template_for(2)), testing::ElementsAre(2, 1, 1));
   EXPECT_THAT(outputs_of_launches(graph, with_template_for(1)), testing::ElementsAre(1, 1, 1));
+}
+
+/// What a fold reads is looked for no further than where it is made: beyond are as many ways as there are subsets of layers.
+TEST_F(RowFolds, LayersAheadOfAFoldAreNotWalked) {
+  ValueId rows = graph.add_input("rows", f32({6000, 800}));
+  for (int layer = 0; layer < 60; ++layer)
+    rows = graph.add(Op::softmax, {mul(rows, sum(rows, 0))}, {{"axis", std::int64_t{0}}});
+  graph.outputs = {loss_of(rows)};
+  EXPECT_EQ(launches(with_template_for(2)), 60U * 2 + 3);
 }
 
 /// Work on the rows takes all of them before.
