@@ -410,7 +410,9 @@ class Fuser {
       const int gathers = behind == draft.gathers.end() ? 0 : behind->second;
       reading.gathers = std::max(reading.gathers, gathers + (reads_elements(reader) ? 1 : 0));
     }
-    const bool is_apart = draft.anchor != no_node || turns_apart(graph_, draft.nodes, candidate, options_);
+    const bool is_apart = draft.anchor != no_node
+                              ? !folds_look_ups(graph_, node(draft.anchor), candidate, options_)
+                              : turns_apart(graph_, draft.nodes, candidate, options_);
     if (is_apart && (reads_elements(id) || takes_gathers_[id])) return std::nullopt;
     if (takes_steps_[id] && draft.anchor != no_node && pads_rows(graph_, node(draft.anchor), options_))
       return std::nullopt;
@@ -418,13 +420,11 @@ class Fuser {
     const bool is_small = role_of(candidate) == Role::view || is_widening(graph_, candidate);
     if (reading.gathers >= most_gathers && !is_small) return std::nullopt;
     if (draft.anchor != no_node && role_of(candidate) == Role::view &&
-        !takes_view_prologue(graph_, node(draft.anchor), candidate, reading.ahead)) {
+        !takes_view_prologue(graph_, node(draft.anchor), candidate, reading.ahead))
       return std::nullopt;
-    }
     NodeSet together = draft.nodes;
     together.insert(id);
-    if (count_inputs(together) > inputs_allowed(draft.anchor)) return std::nullopt;
-    return reading;
+    return count_inputs(together) > inputs_allowed(draft.anchor) ? std::nullopt : std::optional(reading);
   }
 
   [[nodiscard]] Prologue allowance_at(const Draft& draft, const Node& candidate, NodeId reader) const {

@@ -133,6 +133,20 @@ bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& opt
   return is_resampled || graph.type(node.inputs[0]).rank() == 1;
 }
 
+bool folds_look_ups(const Graph& graph, const Node& fold, const Node& ahead, const LoweringOptions& options) {
+  constexpr std::int64_t least_results = 1 << 15, most_folded = 256;
+  if (!options.refuse_template || !has_trait(fold.op, OpTrait::reduction) || !fold.attributes.has("axes"))
+    return false;
+  const TensorType &read = graph.type(fold.inputs[0]), &made = graph.type(fold.outputs[0]);
+  const Dims& axes = fold.attributes.integers("axes");
+  if (!read.is_known() || axes.empty() || read.layout.channel_block != 0 || made.layout.channel_block != 0)
+    return false;
+  const std::int64_t results = made.element_count();
+  return results >= least_results && read.element_count() <= most_folded * results &&
+         std::ranges::find(axes, read.rank() - 1) == axes.end() &&
+         graph.type(ahead.outputs[0]).element_count() >= read.element_count();
+}
+
 bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options) {
   if (node.op != Op::pad || options.image_layout == ImageLayout::channels_last) return false;
   if (graph.type(node.outputs[0]).rank() == 0 || graph.type(node.outputs[0]).layout.channel_block != 0)

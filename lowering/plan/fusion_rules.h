@@ -58,6 +58,10 @@ enum class Role {
 /// True when a gather is a view to pointwise work, as an element of it costs a load, which is often one of a cache: any on a GPU,
 /// on a CPU those that load elements one by one, and those by places known ahead, as of a resize, which blends several.
 [[nodiscard]] bool is_look_up(const Graph& graph, const Node& node, const LoweringOptions& options);
+/// Does a fold compute what it reads of gathers, `ahead` being one or work on one, rather than read it from memory? On a GPU, where a
+/// thread each folds what few elements of a column are, and there are threads enough.
+[[nodiscard]] bool folds_look_ups(const Graph& graph, const Node& fold, const Node& ahead,
+                                  const LoweringOptions& options);
 /// True when a pad lays elements around rows: on a CPU each element asks whether it is one of these.
 [[nodiscard]] bool pads_rows(const Graph& graph, const Node& node, const LoweringOptions& options);
 /// True when a slice takes every so many elements of a row: loads of vectors, but for those that ask where they are.

@@ -108,6 +108,24 @@ TEST(GatherFusion, AFoldReadsMemory) {
   EXPECT_EQ(launches_of(graph, on_a_gpu()), 2U);
 }
 
+/// The sum of the rows of a table that a text has, times a number for each, if it is so many texts.
+std::size_t launches_of_bags(std::int64_t texts) {
+  Graph graph;
+  Tensor places(DType::i64, {texts, 6});
+  for (std::int64_t i = 0; i < places.size(); ++i) places.set_int64(i, i * 7 % 50);
+  const ValueId table = graph.add_input("table", f32({50, 64}));
+  const ValueId rows =
+      graph.add(Op::gather, {table, graph.add_constant(places)}, {{"axis", std::int64_t{0}}});
+  const ValueId scaled = graph.add(Op::mul, {rows, graph.add_input("shares", f32({texts, 6, 1}))});
+  graph.outputs = {graph.add(Op::reduce_sum, {scaled}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}})};
+  return launches_of(graph, on_a_gpu());
+}
+
+TEST(GatherFusion, ManyColumnsAreFoldedWhereTheyAreGathered) {
+  EXPECT_EQ(launches_of_bags(1 << 9), 1U);
+  EXPECT_EQ(launches_of_bags(1 << 8), 2U) << "threads of few columns have the card idle";
+}
+
 /// The groups of a resize to `size` by `size` pixels of an image with its channels innermost, which is turned to planes.
 std::vector<std::size_t> sizes_of_groups(std::int64_t channels, std::int64_t size) {
   Graph graph;
