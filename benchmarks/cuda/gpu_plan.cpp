@@ -12,6 +12,7 @@
 #include "lowering/plan/work.h"
 #include "runtime/session.h"
 #include "schedules/space.h"
+#include "sylvite/graph_text.h"
 
 namespace {
 
@@ -47,6 +48,7 @@ void run(const std::string& path, const std::string& precision, const std::strin
     fmt::print("{} {:<12} {:<16} {:<5} {:>8.2f} GFLOP {:>8.2f} MB  {}  {}\n", kernel.id,
                kernel_class_name(kernel.kind), space.name, kernel.open ? "range" : "", work.operations / 1e9,
                work.bytes / 1e6, launch.name, launch.reason);
+    if (kernel.id == asked) fmt::print("{}\n", graph_text(kernel.body));
     const bool shows_all = space.name == "gpu_reference" || kernel.id == asked;
     for (const Refusal& refusal : refusals)
       if (shows_all ||

@@ -201,7 +201,7 @@ class RoundedCodes(nn.Module):
         self.given = nn.Conv1d(1, width, 7)
         self.down = nn.ModuleList(nn.Conv1d(width << i, width << (i + 1), 2 * s, s) for i, s in enumerate((4, 4, 5)))
         self.parts, self.mixed, self.norm = nn.Linear(8 * width, 24 * width), nn.Linear(8 * width, 8 * width), nn.LayerNorm(8 * width)
-        self.code, self.back = nn.Linear(8 * width, digits), nn.Linear(digits, 8 * width)
+        self.coded, self.back = nn.Linear(8 * width, digits), nn.Linear(digits, 8 * width)
         self.up = nn.ModuleList(nn.ConvTranspose1d(width << (i + 1), width << i, 2 * s, s) for i, s in reversed(list(enumerate((4, 4, 5)))))
         self.last = nn.Conv1d(width, 1, 7)
 
@@ -213,7 +213,7 @@ class RoundedCodes(nn.Module):
         x = x.transpose(1, 2)
         q, k, v = (heads_of(part, 8) for part in self.parts(self.norm(x)).chunk(3, -1))
         x = x + self.mixed(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2))
-        code = (self.code(x).tanh() * 2).round() / 2
+        code = (self.coded(x).tanh() * 2).round() / 2
         x = self.back(code).transpose(1, 2)
         for layer in self.up:
             x = layer(F.elu(x))

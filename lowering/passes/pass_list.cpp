@@ -47,6 +47,8 @@ constexpr Pass<Options> table[] = {
      has<Op::attention>},
     {"unstack_folds", fuses, unstack_folds,
      "folds of a few values that a concat puts side by side are work on these", has<Op::concat>},
+    {"slice_patches", fuses_for_templates, plain<slice_patches>,
+     "folds along the places of windows, of what these meet, are work on slices", has<Op::gather>},
     {"multiply_sums", fuses_for_templates, plain<multiply_sums>,
      "sums of products of two values that are repeated along each other's dims are products of matrices",
      has<Op::reduce_sum>},

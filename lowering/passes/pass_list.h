@@ -72,6 +72,10 @@ namespace sylvite {
 /// pointwise work. On a CPU not where they make few elements.
 [[nodiscard]] Graph unstack_folds(const Graph& graph, const LoweringOptions& options);
 
+/// The same graph in which folds of what windows meet, and of pointwise work on it, along the places of a window, are pointwise work on
+/// slices of what the windows move over.
+[[nodiscard]] Graph slice_patches(const Graph& graph);
+
 /// The same graph in which folds along a dim of two to four elements, and softmax along such an innermost one, are pointwise
 /// work on its slices.
 [[nodiscard]] Graph spread_short_rows(const Graph& graph);

@@ -95,6 +95,7 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
                              signal(),
                              metaformer_blocks(),
                              pixels(),
+                             met_pairs(),
                              bits(),
                              gradients(),
                              sums(),

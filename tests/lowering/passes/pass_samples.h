@@ -317,6 +317,20 @@ inline Graph mean_of_models() {
   return graph;
 }
 
+/// What pairs of numbers on each of many lines meet, times a number for each of the pair, summed.
+inline Graph met_pairs() {
+  Graph graph;
+  graph.name = "met_pairs";
+  Tensor at(DType::i64, {2, 32});
+  for (std::int64_t i = 0; i < at.size(); ++i) at.set_int64(i, i / 32 + i % 32);
+  const ValueId x = graph.add_input("x", f32({2, 8, 64, 33}));
+  const ValueId met = graph.add(Op::gather, {x, graph.add_constant(at)}, {{"axis", std::int64_t{3}}});
+  const ValueId product = graph.add(
+      Op::mul, {transpose(graph, met, {0, 1, 3, 2, 4}), graph.add_input("shares", f32({2, 1, 2, 64, 32}))});
+  graph.outputs = {graph.add(Op::reduce_sum, {product}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}})};
+  return graph;
+}
+
 /// The greatest of many numbers, and where it is, and one share of each row.
 inline Graph greatest() {
   Graph graph;
