@@ -1,10 +1,14 @@
 // Before: y = work(transpose(reshape(conv(x))))
 // After:  y = transpose(reshape(work(conv(x)))), where the convolution's kernel does the work. So does that of a norm or a matmul.
 // The same for what is made of such images where their channels lie innermost: the views may then cancel.
+//
+// Before: y = add(transpose(matmul(a, b)), c)     products of heads, turned so that rows of all heads are one
+// After:  y = transpose(add(matmul(a, b), transpose(c)))     where the product's kernel, on a device with templates, reads c as it lies
 
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/column_work.h"
 #include "lowering/passes/images.h"
@@ -29,11 +33,15 @@ ValueId only_operand(const Graph& graph, const Node& node) {
 class Lifter {
  public:
   Lifter(const Graph& graph, const LoweringOptions& options)
-      : graph_(graph), uses_(graph.uses()), images_(graph.values().size(), false) {
+      : graph_(graph),
+        uses_(graph.uses()),
+        images_(graph.values().size(), false),
+        has_templates_(options.refuse_template != nullptr) {
     if (options.image_layout == ImageLayout::channels_last) images_ = innermost_images(graph, options.tf32);
   }
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
+    if (has_templates_ && lift_beside(rewriter, node)) return true;
     const ValueId operand = only_operand(graph_, node);
     if (operand == no_value) return false;
     std::vector<const Node*> views;
@@ -50,6 +58,31 @@ class Lifter {
   }
 
  private:
+  /// Work on a product that is transposed with its rows in place, and on another value of its size.
+  bool lift_beside(GraphRewriter& rewriter, const Node& node) const {
+    if (node.inputs.size() != 2 || node.outputs.size() != 1 || !has_trait(node.op, OpTrait::pointwise))
+      return false;
+    return either_order(node, [&](ValueId product, ValueId other) {
+      const Node* turn = product == no_value ? nullptr : producer_if(graph_, product, Op::transpose);
+      if (turn == nullptr || other == no_value || other == product || !is_own(product) ||
+          !is_own(turn->inputs[0]) || producer_if(graph_, turn->inputs[0], Op::matmul) == nullptr ||
+          graph_.type(other).shape != graph_.type(product).shape)
+        return false;
+      const Dims perm = turn->attributes.integers("perm");
+      if (perm.back() + 1 != static_cast<std::int64_t>(perm.size())) return false;
+      Dims back(perm.size());
+      for (std::size_t d = 0; d < perm.size(); ++d)
+        back[static_cast<std::size_t>(perm[d])] = static_cast<std::int64_t>(d);
+      Graph& graph = rewriter.graph();
+      std::vector<ValueId> inputs = {rewriter.mapped(turn->inputs[0]),
+                                     add_transpose(graph, rewriter.mapped(other), back)};
+      if (node.inputs[0] != product) std::swap(inputs[0], inputs[1]);
+      const ValueId made = graph.add(node.op, inputs, node.attributes, node.name);
+      rewriter.set(node.outputs[0], add_transpose(graph, made, perm));
+      return true;
+    });
+  }
+
   /// Nothing but the next node reads it.
   [[nodiscard]] bool is_own(ValueId id) const {
     return uses_[id].size() == 1 && std::ranges::find(graph_.outputs, id) == graph_.outputs.end();
@@ -83,6 +116,7 @@ class Lifter {
   const Graph& graph_;
   IdMap<std::vector<NodeId>> uses_;
   IdMap<bool> images_;  ///< may lie with channels innermost
+  bool has_templates_;
 };
 
 }  // namespace

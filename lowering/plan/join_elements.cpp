@@ -45,8 +45,12 @@ bool lie_alike(const TensorType& a, const TensorType& b) {
 }
 
 /// Does it compute an element, or read one from where its neighbours are, too?
-bool is_on_elements(const Node& node) {
+bool is_on_elements(const Node& node, bool on_device) {
   constexpr std::array views = {Op::broadcast_to, Op::slice, Op::reshape, Op::iota, Op::extents};
+  if (on_device && node.op == Op::transpose) {  // of whole rows
+    const Dims& perm = node.attributes.integers("perm");
+    return perm.back() + 1 == static_cast<std::int64_t>(perm.size());
+  }
   return has_trait(node.op, OpTrait::pointwise) || std::ranges::find(views, node.op) != views.end();
 }
 
@@ -142,8 +146,8 @@ class ElementJoiner {
   [[nodiscard]] Elements elements_of(const Group& group) const {
     Elements result;
     result.reads = values_read(graph_, group);
-    result.fits =
-        std::ranges::all_of(group.nodes, [&](NodeId id) { return is_on_elements(graph_.node(id)); });
+    result.fits = std::ranges::all_of(group.nodes,
+                                      [&](NodeId id) { return is_on_elements(graph_.node(id), on_device_); });
     result.type = type_of(group);
     if (!on_device_ && result.type.element_count() < least_elements_on_cpu) result.fits = false;
     return result;

@@ -129,6 +129,48 @@ TEST_P(GpuNarrow, WorkOnOddRows) {
   for (std::size_t i = 0; i < wanted.size(); ++i) expect_near(got.at(i), wanted.at(i), 0.02);
 }
 
+/// What 3x3 windows of a convolution's image meet, times a number for each place of a window, summed.
+Graph windows(std::int64_t channels) {
+  Graph graph;
+  Tensor at(DType::i64, {3, 24});
+  for (std::int64_t i = 0; i < at.size(); ++i) at.set_int64(i, i / 24 + i % 24);
+  ValueId x = conv(graph, graph.add_input("x", make_type(DType::f32, {8, 16, 26, 26})), channels);
+  for (const std::int64_t axis : {2, 4})
+    x = graph.add(Op::gather, {x, graph.add_constant(at)}, {{"axis", axis}});
+  x = graph.add(Op::transpose, {x}, {{"perm", Dims{0, 1, 2, 4, 3, 5}}});
+  x = graph.add(Op::reshape, {x}, {{"shape", Dims{8, channels, 9, 576}}});
+  const ValueId shares = graph.add_input("shares", make_type(DType::f32, {8, 1, 9, 576}));
+  graph.outputs = {graph.add(Op::reduce_sum, {graph.add(Op::mul, {x, shares})},
+                             {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}})};
+  return graph;
+}
+
+/// The rows of a table that texts have, each times a number, summed.
+Graph bags() {
+  Graph graph;
+  Tensor at(DType::i64, {700, 9});
+  for (std::int64_t i = 0; i < at.size(); ++i) at.set_int64(i, i * 7 % 50);
+  const ValueId x = graph.add_input("x", make_type(DType::f32, {50, 72}));
+  const ValueId rows_of = graph.add(Op::gather, {x, graph.add_constant(at)}, {{"axis", std::int64_t{0}}});
+  const ValueId shares = graph.add_input("shares", make_type(DType::f32, {700, 9, 1}));
+  graph.outputs = {graph.add(Op::reduce_sum, {graph.add(Op::mul, {rows_of, shares})},
+                             {{"axes", Dims{1}}, {"keepdims", std::int64_t{0}}})};
+  return graph;
+}
+
+TEST_P(GpuNarrow, FoldsOfWhatIsGathered) {
+  for (const Graph& graph : {windows(8), windows(32), bags()}) {
+    std::vector<Tensor> inputs;
+    for (const ValueId input : graph.inputs)
+      inputs.push_back(sample_tensor(DType::f32, graph.type(input).dims()));
+    CompileOptions options = test_options(folder_.path());
+    options.set["compile.device"] = "cuda";
+    options.set["compile.precision"] = GetParam();
+    Built built = build_graph(graph, options);
+    expect_near(built.program.run(inputs).at(0), interpret(graph, inputs).at(0), 0.1);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(, GpuNarrow, testing::Values("f32", "bf16", "f16"),
                          [](const auto& test) { return test.param; });
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
 #include "lowering/plan/plan.h"
 #include "tests/lowering/sample_graphs.h"
@@ -78,6 +80,28 @@ TEST(WorkAheadOfViews, IsDoneOnAProductOfRowsThatBecomesAnImage) {
     EXPECT_LT(find(result, Op::relu), find(result, Op::transpose));
     expect_lowers_faithfully(graph);
   }
+}
+
+/// A step of a recurrence whose state lies in heads: what is given is added as it lies, and gates read rows of all heads.
+TEST(WorkAheadOfViews, IsDoneOnProductsOfHeadsWithAnotherOperand) {
+  LoweringOptions on_a_gpu;
+  on_a_gpu.image_layout = ImageLayout::dense;
+  on_a_gpu.refuse_template = [](const Kernel& kernel) -> std::string {
+    return kernel.kind == KernelClass::matmul ? "" : "there is none";
+  };
+  Graph graph;
+  const ValueId heads = transpose(graph, graph.add_input("state", f32({6, 4, 8})), {1, 0, 2});
+  const ValueId told = transpose(graph, graph.add(Op::matmul, {heads, weight(graph, {4, 8, 16})}), {1, 0, 2});
+  const ValueId sum = graph.add(Op::sub, {graph.add_input("given", f32({6, 4, 16})), told});
+  const ValueId gate = graph.add(Op::sigmoid, {add_slice_along(graph, sum, 2, 0, 8)});
+  const ValueId made = graph.add(Op::mul, {gate, add_slice_along(graph, sum, 2, 8, 8)});
+  graph.outputs = {gate, made};
+  const Graph result = work_ahead_of_views(graph, on_a_gpu);
+  EXPECT_EQ(find(result, Op::sub), find(result, Op::matmul) + 2) << "behind the other operand's transpose";
+  const Plan plan = lower(graph, on_a_gpu);
+  EXPECT_EQ(plan.launches.size(), 2U);
+  expect_faithful(graph, plan, 1e-4);
+  EXPECT_TRUE(same_structure(work_ahead_of_views(graph, {}), graph));
 }
 
 TEST(WorkAheadOfViews, LeavesResultsThatOthersRead) {
