@@ -18,8 +18,8 @@ namespace sylvite {
 namespace {
 
 constexpr std::int64_t most_places = 64;
-constexpr std::int64_t least_results = 1 << 15;  // fewer leave threads idle that add up one after another
-constexpr int most_work = 3 * most_places;       ///< operations that a fold becomes
+constexpr std::int64_t least_results = 1 << 15;   // fewer leave threads idle that add up one after another
+constexpr int most_operations = 3 * most_places;  ///< operations that a fold becomes
 constexpr int deepest = 8;
 
 Dims without(Dims dims, std::size_t dim) {
@@ -144,7 +144,7 @@ ValueId windows_in(Graph& graph, ValueId id, std::int64_t behind, int depth = 0)
 }
 
 /// How places of folds are made. A run of dims that a reshape joins is apart again, as slices are along one of them.
-struct Places {
+struct WindowPlaces {
   struct Apart {
     Dims joined, dims;
   };
@@ -153,15 +153,15 @@ struct Places {
   std::vector<Apart> apart = {};  ///< all dims
   std::size_t dim = 0;            ///< the folded one, among all that are apart
   Dims perm = {};                 ///< the order of dims in which places are made; as it is where empty
-  int left = most_work;           ///< operations
+  int left = most_operations;     ///< operations
 };
 
 /// Of what windows meet, `met`, and the dim along which they are folded.
-std::vector<Places::Apart> apart_of(const Graph& graph, ValueId met, std::size_t folded) {
+std::vector<WindowPlaces::Apart> apart_of(const Graph& graph, ValueId met, std::size_t folded) {
   const Dims made = graph.type(met).dims();
   const Node* reshape = producer_if(graph, met, Op::reshape);
   const Dims from = reshape == nullptr ? made : graph.type(reshape->inputs[0]).dims();
-  std::vector<Places::Apart> result;
+  std::vector<WindowPlaces::Apart> result;
   for (const DimGroup& group : dim_groups(from, made)) {
     const Dims joined(made.begin() + static_cast<std::ptrdiff_t>(group.to_begin),
                       made.begin() + static_cast<std::ptrdiff_t>(group.to_end));
@@ -174,9 +174,9 @@ std::vector<Places::Apart> apart_of(const Graph& graph, ValueId met, std::size_t
 }
 
 /// The dims of an operand that may be repeated, with joined ones apart; nothing where it is repeated along a part of these.
-std::optional<Dims> apart(const Places& places, Dims dims) {
+std::optional<Dims> apart(const WindowPlaces& places, Dims dims) {
   std::size_t rank = 0, at = 0;
-  for (const Places::Apart& each : places.apart) rank += each.joined.size();
+  for (const WindowPlaces::Apart& each : places.apart) rank += each.joined.size();
   if (dims.size() > rank) return std::nullopt;
   dims.insert(dims.begin(), rank - dims.size(), 1);
   Dims result;
@@ -197,7 +197,7 @@ std::optional<Dims> apart(const Places& places, Dims dims) {
 }
 
 /// A place of an operand in the order in which places are made, or all of it where it has one.
-std::optional<ValueId> operand_at(Places& places, ValueId id, std::int64_t place) {
+std::optional<ValueId> operand_at(WindowPlaces& places, ValueId id, std::int64_t place) {
   Graph& graph = places.graph;
   if (graph.type(id).element_count() == 1 && graph.type(id).rank() == 0) return id;
   const std::optional<Dims> dims = apart(places, graph.type(id).dims());
@@ -211,7 +211,7 @@ std::optional<ValueId> operand_at(Places& places, ValueId id, std::int64_t place
 }
 
 /// One place of a value, by the work that makes it.
-std::optional<ValueId> at_place(Places& places, ValueId id, std::int64_t place) {
+std::optional<ValueId> at_place(WindowPlaces& places, ValueId id, std::int64_t place) {
   Graph& graph = places.graph;
   const NodeId producer = graph.value(id).producer;
   if (!dim_of(graph.type(id), places.behind) || producer == no_node || !is_work(graph.node(producer)))
@@ -228,7 +228,7 @@ std::optional<ValueId> at_place(Places& places, ValueId id, std::int64_t place) 
 }
 
 /// Many channels, which are ahead of the folded dim, come behind all pixels, which are behind it: convolutions leave them so.
-Dims order_of(const Dims& dims, std::size_t folded) {
+Dims turned_order(const Dims& dims, std::size_t folded) {
   constexpr std::int64_t least_channels = 8;
   if (folded == 0 || product(dims, 1, folded) < least_channels) return {};
   Dims perm{0};
@@ -246,11 +246,11 @@ Dims order_back(const Dims& perm) {
 }
 
 /// nullopt where windows are not folded.
-std::optional<Places> places_of(Graph& graph, ValueId folded, std::int64_t behind) {
+std::optional<WindowPlaces> places_of(Graph& graph, ValueId folded, std::int64_t behind) {
   const ValueId met = windows_in(graph, folded, behind);
   if (met == no_value || graph.type(met).rank() != graph.type(folded).rank()) return std::nullopt;
   const auto axis = static_cast<std::size_t>(graph.type(folded).rank() - 1 - behind);
-  Places places{graph, behind, apart_of(graph, met, axis)};
+  WindowPlaces places{graph, behind, apart_of(graph, met, axis)};
   const std::optional<Dims> all = apart(places, graph.type(folded).dims());
   if (!all) return std::nullopt;
   std::size_t before = 0;
@@ -262,7 +262,7 @@ std::optional<Places> places_of(Graph& graph, ValueId folded, std::int64_t behin
     before += joined.size();
     places.dim += parts.size();
   }
-  places.perm = order_of(*all, places.dim);
+  places.perm = turned_order(*all, places.dim);
   return places;
 }
 
@@ -279,7 +279,7 @@ bool slice(GraphRewriter& rewriter, const Node& node) {
   const std::int64_t behind = type.rank() - 1 - axes[0];
   if (behind == 0 || count < 2 || count > most_places || type.element_count() < count * least_results)
     return false;
-  std::optional<Places> places = places_of(graph, folded, behind);
+  std::optional<WindowPlaces> places = places_of(graph, folded, behind);
   if (!places) return false;
   ValueId all = no_value;
   for (std::int64_t place = 0; place < count; ++place) {
