@@ -50,6 +50,9 @@ inline constexpr const char* cudnn_form = "cudnn";
 /// compared with that of warpgroups.
 [[nodiscard]] std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Form& form,
                                                                 const Card& card);
+/// Of narrow products whose epilogue reads no other activations: the same for others.
+[[nodiscard]] std::optional<double> cuda_warps_matmul_form_clocks(const Kernel& kernel, const Form& form,
+                                                                  const Card& card);
 [[nodiscard]] CudaTemplate cuda_filter_gradient_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_warps_matmul_template(const Kernel& kernel, const Form& form);
 [[nodiscard]] CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form);

@@ -92,6 +92,8 @@ struct CudaMatmulChoice {
 /// REQUIRES refuse_cuda_matmul empty.
 [[nodiscard]] CudaTemplate make_cuda_matmul(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                             const Card& card);
+/// Is it of 16 bits, of so little depth and so few columns that what a tile takes beside its products is most of its time?
+[[nodiscard]] bool is_narrow(const CudaMatmulProblem& problem);
 /// What a choice of these should take, in clocks of a multiprocessor, to compare it with others for the same problem.
 [[nodiscard]] double cuda_matmul_clocks(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice,
                                         const Card& card);

@@ -72,9 +72,12 @@ double estimate(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice
   const double area = static_cast<double>(choice.tile_x) * choice.tile_y;
   const double exposed = choice.ping_pong ? 1.0 : waves;
   // Shared loads pay when there is much to do, and cost a little otherwise.
-  const double shared = (blocks > 1) == (waves > 2) ? 1.0 : 1.01;
+  const bool narrow = is_narrow(problem);
+  const double shared = (blocks > 1) == (waves > 2 && !narrow) ? 1.0 : 1.01;
+  // Tiles of narrow products are over before the next has come: clocks of each, on an H200.
+  const double alone = narrow ? 1650 * of_a_clock * waves : 0;
   const double depth = static_cast<double>(problem.k) / choice.split;
-  return shared * area * (waves * depth / share_of(problem, choice) + exposed * epilogue_depth) +
+  return shared * (area * (waves * depth / share_of(problem, choice) + exposed * epilogue_depth) + alone) +
          meeting(problem, choice);
 }
 
@@ -146,6 +149,12 @@ std::vector<CudaMatmulChoice> all_choices(const CudaMatmulProblem& problem, cons
 }
 
 }  // namespace
+
+bool is_narrow(const CudaMatmulProblem& problem) {
+  constexpr std::int64_t most_depth = 32, most_columns = 64;
+  return problem.k <= most_depth && problem.n <= most_columns && problem.m > few_rows &&
+         dtype_size(problem.element) == 2 && !problem.windows;
+}
 
 int row_alignment(const CudaMatmulProblem& problem) {
   constexpr std::int64_t most = 128;

@@ -70,14 +70,25 @@ CudaTemplate make_warps(const WarpsUse& use, const Kernel& kernel, const Form& f
   return make_cuda_warps(require_problem(use.read(kernel), use.form), warps_choice(form));
 }
 
+/// Nothing for problems that are not `known`.
+std::optional<double> clocks_where(const Reading<CudaMatmulProblem>& reading, const Form& form,
+                                   const Card& card, bool (*known)(const CudaMatmulProblem&)) {
+  if (!reading.refusal.empty()) return std::nullopt;
+  const CudaMatmulProblem& problem = reading.problem;
+  if (!known(problem) || problem.epilogue_reads_activations || dtype_size(problem.element) != 2)
+    return std::nullopt;
+  const CudaWarpsChoice choice = warps_choice(form);
+  if (!refuse_cuda_warps(problem, choice, card).empty()) return std::nullopt;
+  return cuda_warps_clocks(problem, choice, card);
+}
+
 }  // namespace
 
 const Space cuda_warps_matmul_space = {cuda_warps_matmul_form,
                                        [](const Kernel& kernel, const Machine& machine) {
                                          return bind_warps(warps_matmul_use, kernel, machine);
                                        },
-                                       {},
-                                       Space::Open::extents};
+                                       cuda_matmul_form, Space::Open::extents};
 const Space cuda_warps_conv_space = {
     cuda_warps_conv_form,
     [](const Kernel& kernel, const Machine& machine) { return bind_warps(warps_conv_use, kernel, machine); },
@@ -91,16 +102,15 @@ CudaTemplate cuda_warps_conv_template(const Kernel& kernel, const Form& form) {
   return make_warps(warps_conv_use, kernel, form);
 }
 
+std::optional<double> cuda_warps_matmul_form_clocks(const Kernel& kernel, const Form& form,
+                                                    const Card& card) {
+  return clocks_where(read_cuda_matmul(kernel), form, card, is_narrow);
+}
+
 std::optional<double> cuda_warps_conv_form_clocks(const Kernel& kernel, const Form& form, const Card& card) {
-  const Reading<CudaMatmulProblem> reading = read_cuda_conv(kernel);
-  if (!reading.refusal.empty()) return std::nullopt;
-  const CudaMatmulProblem& problem = reading.problem;
-  if (!problem.windows || problem.windows->taps() == 1 || problem.epilogue_reads_activations ||
-      dtype_size(problem.element) != 2)
-    return std::nullopt;
-  const CudaWarpsChoice choice = warps_choice(form);
-  if (!refuse_cuda_warps(problem, choice, card).empty()) return std::nullopt;
-  return cuda_warps_clocks(problem, choice, card);
+  return clocks_where(read_cuda_conv(kernel), form, card, [](const CudaMatmulProblem& problem) {
+    return problem.windows && problem.windows->taps() != 1;
+  });
 }
 
 }  // namespace sylvite

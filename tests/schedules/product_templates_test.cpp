@@ -116,6 +116,19 @@ TEST_P(ProductTemplates, SingleWarpsTakeWindowsOfFewChannelsWhereTheyShouldCostL
       << "one tap";
 }
 
+TEST_P(ProductTemplates, SingleWarpsTakeLargeNarrowProducts) {
+  const auto space_of = [&](std::int64_t rows, std::int64_t depth, std::int64_t columns) {
+    graph = {};
+    return products(graph.add(Op::matmul, {input({rows, depth}), constant({depth, columns})})).at(0);
+  };
+  const char* narrow = GetParam() == DType::f32 ? "cuda_matmul: matmul" : "cuda_warps_matmul: matmul";
+  EXPECT_EQ(space_of(1 << 17, 16, 16), narrow);
+  EXPECT_EQ(space_of(1 << 17, 32, 32), narrow);
+  EXPECT_EQ(space_of(1 << 12, 16, 16), "cuda_matmul: matmul") << "a launch takes as long";
+  EXPECT_EQ(space_of(1 << 17, 128, 64), "cuda_matmul: matmul");
+  EXPECT_EQ(space_of(1 << 17, 32, 256), "cuda_matmul: matmul");
+}
+
 TEST_P(ProductTemplates, SqueezeAndExciteScalesAhead) {
   const ValueId x = unary(Op::silu, conv_of(input({2, 64, 8, 8}), 64, 3, 64));
   const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2, 3}}});
