@@ -1,8 +1,8 @@
 // What a model's kernels would run on with a card that need not be there: nothing is compiled or measured.
 // usage: gpu_plan MODEL.onnx [PRECISION [DIMS [KERNEL]]]
 // Each launch with the space that default mode takes, and why it is a group; products on no template, which are counted at the
-// end, come with each template's refusal, kernels that take one thread an output, and KERNEL, with those of every space. Where
-// sizes are ranges (DIMS as --dims takes them, or empty), a kernel that serves a range says so.
+// end, come with each template's refusal, kernels that take one thread an output, and KERNEL, which is printed, with those of every
+// space. Where sizes are ranges (DIMS as --dims takes them, or empty), a kernel that serves a range says so.
 
 #include <fmt/core.h>
 
