@@ -25,6 +25,23 @@ bool is_in_order(const Dims& perm) {
   return std::ranges::is_sorted(perm);
 }
 
+constexpr std::size_t most_repeated_work = 4;  ///< operations that a fold does itself
+
+/// The operand of simple pointwise work with constants of one element, or no_value.
+ValueId worked_on(const Graph& graph, ValueId id) {
+  const NodeId producer = graph.value(id).producer;
+  if (producer == no_node) return no_value;
+  const Node& node = graph.node(producer);
+  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
+  ValueId found = no_value;
+  for (const ValueId input : node.inputs) {
+    if (input != no_value && graph.is_constant(input) && graph.type(input).element_count() == 1) continue;
+    if (input == no_value || found != no_value) return no_value;
+    found = input;
+  }
+  return found != no_value && graph.type(found).shape == graph.type(id).shape ? found : no_value;
+}
+
 class Turner {
  public:
   Turner(const Graph& graph, bool tf32)
@@ -89,12 +106,19 @@ class Turner {
     return true;
   }
 
-  /// What was turned is folded where it lies; the few results are turned.
+  /// What was turned is folded where it lies, by way of work with numbers on it; the few results are turned.
   static bool fold_ahead(GraphRewriter& rewriter, const Node& node) {
     Graph& graph = rewriter.graph();
-    const Node* before = producer_if(graph, rewriter.mapped(node.inputs[0]), Op::transpose);
+    std::vector<Node> work;  // the last first
+    ValueId turned = rewriter.mapped(node.inputs[0]);
+    for (ValueId next = worked_on(graph, turned); next != no_value && work.size() < most_repeated_work;
+         next = worked_on(graph, turned)) {
+      work.push_back(graph.node(graph.value(turned).producer));
+      turned = next;
+    }
+    const Node* before = producer_if(graph, turned, Op::transpose);
     if (before == nullptr) return false;
-    const ValueId source = before->inputs[0];
+    ValueId source = before->inputs[0];
     if (is_image(graph.type(source))) return false;  // its channels may lie innermost, as they are read
     const Dims perm = before->attributes.integers("perm");
     Dims axes, left;  // of the source
@@ -104,6 +128,12 @@ class Turner {
     std::ranges::sort(axes);
     if (axes.empty() || axes.back() - axes.front() + 1 != static_cast<std::int64_t>(axes.size()))
       return false;
+    for (auto each = work.rbegin(); each != work.rend(); ++each) {
+      for (ValueId& input : each->inputs)
+        if (input == turned) input = source;
+      turned = each->outputs[0];
+      source = graph.add(each->op, each->inputs, each->attributes, each->name);
+    }
     Attributes attributes = node.attributes;
     attributes.set("axes", axes);
     const ValueId folded = graph.add(node.op, {source}, attributes, node.name);

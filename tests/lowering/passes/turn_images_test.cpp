@@ -53,6 +53,24 @@ TEST(TurnImages, FoldsOverPixelsReadThemWhereTheyLie) {
   }
 }
 
+/// How many features of a series are above a number: they are compared where they lie.
+TEST(TurnImages, FoldsDoTheWorkOnWhatTheyRead) {
+  for (const bool keeps : {false, true}) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 30, 24}));
+    const ValueId above =
+        graph.add(Op::greater, {transpose(graph, x, {0, 2, 1}), graph.add_constant(Tensor(DType::bf16, {}))});
+    const ValueId ones = graph.add(Op::cast, {above}, {{"to", "bf16"}});
+    graph.outputs = {
+        graph.add(Op::reduce_sum, {ones}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{keeps}}})};
+    const Graph after = turn_images(graph, false);
+    for (const Node& node : after.nodes())
+      if (node.op == Op::reduce_sum) EXPECT_EQ(node.attributes.integers("axes"), Dims{1});
+    EXPECT_EQ(lower(graph, channels_last()).launches.size(), 1U);
+    expect_faithful(graph, lower(graph, channels_last()), 1e-3);
+  }
+}
+
 /// Sums of each pixel's channels are of rows, as they were written: images are not transposed for them.
 TEST(TurnImages, FoldsOfRowsOfChannelsStay) {
   Graph graph;
