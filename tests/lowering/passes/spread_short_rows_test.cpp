@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
 
