@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "frontend/onnx/graph_import.h"
 #include "frontend/onnx/growing_states.h"
+#include "frontend/onnx/missing_shapes.h"
 #include "frontend/onnx/model_states.h"
 #include "frontend/onnx/node_store.h"
 #include "frontend/onnx/tail.h"
@@ -28,8 +29,8 @@ namespace {
 constexpr std::int64_t max_model_bytes = std::numeric_limits<std::int32_t>::max();  ///< protobuf's own limit
 constexpr int newest_ir_version = 14;
 
-std::shared_ptr<const onnx::ModelProto> parse_model(google::protobuf::io::ZeroCopyInputStream& stream,
-                                                    std::int64_t bytes) {
+std::shared_ptr<onnx::ModelProto> parse_model(google::protobuf::io::ZeroCopyInputStream& stream,
+                                              std::int64_t bytes) {
   if (bytes > max_model_bytes) {
     throw ModelError(
         "a model of {} bytes is over the 2 GB limit of its format; store weights as external data", bytes);
@@ -59,7 +60,7 @@ void check_model(const onnx::ModelProto& model) {
 }
 
 /// Piece by piece, so that neither a model nor garbage is in memory twice.
-std::shared_ptr<const onnx::ModelProto> parse_file(const std::string& path) {
+std::shared_ptr<onnx::ModelProto> parse_file(const std::string& path) {
   // Not to wait for whoever would write into a pipe.
   const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (file < 0) throw IoError("cannot open model '{}': {}", path, std::strerror(errno));
@@ -68,13 +69,13 @@ std::shared_ptr<const onnx::ModelProto> parse_file(const std::string& path) {
   struct stat status{};
   if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode))
     throw IoError("model '{}' is not a regular file", path);
-  std::shared_ptr<const onnx::ModelProto> model = parse_model(stream, status.st_size);
+  std::shared_ptr<onnx::ModelProto> model = parse_model(stream, status.st_size);
   if (stream.GetErrno() != 0)
     throw IoError("cannot read model '{}': {}", path, std::strerror(stream.GetErrno()));
   return model;
 }
 
-std::shared_ptr<const onnx::ModelProto> parse_bytes(std::string_view bytes) {
+std::shared_ptr<onnx::ModelProto> parse_bytes(std::string_view bytes) {
   // The stream counts in int; parse_model refuses what does not fit before it is read.
   const auto size = static_cast<int>(std::min<std::size_t>(bytes.size(), max_model_bytes));
   google::protobuf::io::ArrayInputStream stream(bytes.data(), size);
@@ -104,9 +105,11 @@ void take_states(ParsedModel& model) {
   });
 }
 
-ParsedModel with_sizes(std::shared_ptr<const onnx::ModelProto> proto, const DataFolder& folder,
+ParsedModel with_sizes(std::shared_ptr<onnx::ModelProto> proto, const DataFolder& folder,
                        const ImportOptions& options) {
   check_model(*proto);
+  open_default_inputs(*proto->mutable_graph(), options);
+  declare_missing_shapes(*proto->mutable_graph(), options);
   ParsedModel model{std::move(proto),
                     folder,
                     options,
@@ -146,7 +149,7 @@ ParsedModel parse_model(const std::string& path, const ImportOptions& options) {
 
 ParsedModel parse_model_proto(onnx::ModelProto proto, const DataFolder& folder, const ImportOptions& options,
                               int tails_before) {
-  ParsedModel model = with_sizes(std::make_shared<const onnx::ModelProto>(std::move(proto)), folder, options);
+  ParsedModel model = with_sizes(std::make_shared<onnx::ModelProto>(std::move(proto)), folder, options);
   model.tails_before = tails_before;
   return model;
 }

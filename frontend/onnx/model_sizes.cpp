@@ -284,6 +284,7 @@ ModelSizes read_model_sizes(const std::vector<DeclaredInput>& inputs, const Impo
 
 ModelSizes read_model_sizes(const onnx::GraphProto& graph, const ImportOptions& options) {
   std::vector<DeclaredInput> inputs = declared_inputs(graph, options);
+  pin_dims(graph, inputs, options);
   derive_dims(inputs, options);
   return read_model_sizes(inputs, options);
 }

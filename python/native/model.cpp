@@ -27,8 +27,13 @@ CompiledModel& model_of(PyObject* self) {
   return *ModelObject::of(self).model;
 }
 
-/// Strings come as (dims, texts), since no buffer holds them.
+/// Strings come as (dims, texts), since no buffer holds them; sequences as lists.
 HostValue read_value(PyObject* item) {
+  if (PyList_Check(item) != 0) {
+    HostValue::Sequence values;
+    for (PyObject* each : items_of(item)) values.push_back(read_value(each));
+    return HostValue(std::move(values));
+  }
   if (PyTuple_Check(item) == 0) return dense_tensor(read_array(item));
   StringTensor strings;
   const std::vector<PyObject*> parts = items_of(item);

@@ -21,6 +21,8 @@ def _given(value: Any) -> Any:
     """Texts, which no buffer holds, as the native module takes them."""
     if not (isinstance(value, (str, list)) or getattr(getattr(value, "dtype", None), "kind", "") in ("U", "O", "S", "T")):
         return value
+    if isinstance(value, list) and any(hasattr(item, "dtype") for item in value):  # a sequence
+        return [_given(item) for item in value]
     import numpy
 
     array = numpy.asarray(value)

@@ -110,6 +110,11 @@ class Calls(WithFolder):
         x = np.arange(6, dtype=np.float32).reshape(3, 2)
         for part, row in zip(model(x)[0], x, strict=True):
             np.testing.assert_array_equal(part, row)
+        graph = oh.make_graph([oh.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)], "g", [oh.make_tensor_sequence_value_info("s", F32, None)],
+                              [oh.make_tensor_value_info("y", F32, None)])
+        taking = sylvite.compile(oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=8), options=OPTIONS)
+        np.testing.assert_array_equal(taking([x, x[:1]])[0], np.concatenate([x, x[:1]]))  # of different lengths
+        np.testing.assert_array_equal(taking([x, x])[0], np.concatenate([x, x]))
 
     def test_results_by_dlpack(self):
         model = self.compile([oh.make_node("Cast", ["a"], ["c"], to=BF16)], [("a", F32, [4])], [("c", BF16, [4])])
