@@ -12,8 +12,6 @@
 namespace sylvite {
 namespace {
 
-constexpr int most_axes = 64;
-
 bool lacks_shape(const onnx::ValueInfoProto& input) {
   const onnx::TypeProto& type = input.type();
   return type.has_tensor_type() && !type.tensor_type().has_shape() &&
@@ -48,11 +46,11 @@ void declare_missing_shapes(onnx::GraphProto& graph, const ImportOptions& option
       continue;
     const auto given = options.input_shapes.find(input.name());
     const bool is_given = given != options.input_shapes.end();
-    const int rank = is_given ? static_cast<int>(given->second.size())
-                              : finder.facts_of(input.name()).rank.value_or(most_axes + 1);
-    if (rank > most_axes) continue;
+    const std::optional<int> rank =
+        is_given ? static_cast<int>(given->second.size()) : finder.facts_of(input.name()).rank;
+    if (!rank) continue;
     auto* shape = input.mutable_type()->mutable_tensor_type()->mutable_shape();
-    for (int axis = 0; axis < rank; ++axis) {
+    for (int axis = 0; axis < *rank; ++axis) {
       auto* dim = shape->add_dim();
       if (is_given) dim->set_dim_value(given->second[static_cast<std::size_t>(axis)]);
     }

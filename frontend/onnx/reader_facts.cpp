@@ -32,7 +32,7 @@ std::int64_t integer(const onnx::NodeProto& node, std::string_view name, std::in
   return attribute != nullptr ? attribute->i() : otherwise;
 }
 
-std::optional<int> numbers_of(const onnx::NodeProto& node, std::string_view name) {
+std::optional<int> count_of(const onnx::NodeProto& node, std::string_view name) {
   const onnx::AttributeProto* attribute = find_attribute(node, name);
   if (attribute == nullptr) return {};
   return std::max(attribute->ints_size(), attribute->floats_size());
@@ -51,7 +51,7 @@ struct Reader {
   /// Of a vector that the model holds, or of an attribute.
   [[nodiscard]] std::optional<int> numbers(int input, std::string_view attribute) const {
     const onnx::TensorProto* tensor = constant(input);
-    if (tensor == nullptr) return numbers_of(node, attribute);
+    if (tensor == nullptr) return count_of(node, attribute);
     const bool is_vector =
         tensor->dims_size() == 1 && tensor->dims(0) > 0 && tensor->dims(0) <= 2 * most_axes;
     return is_vector ? std::optional(static_cast<int>(tensor->dims(0))) : std::nullopt;
@@ -95,7 +95,7 @@ ReaderFacts of_recurrence(const Reader& reader) {
 }
 
 ReaderFacts of_pooling(const Reader& reader) {
-  const std::optional<int> axes = numbers_of(reader.node, "kernel_shape");
+  const std::optional<int> axes = count_of(reader.node, "kernel_shape");
   return {axes ? std::optional(*axes + 2) : std::nullopt, {}};
 }
 
@@ -104,7 +104,7 @@ ReaderFacts of_resize(const Reader& reader) {
   const int first = reader.node.input_size() > 2 ? 2 : 1;
   for (int i = first; i < reader.node.input_size(); ++i)
     if (const std::optional<int> axes = reader.numbers(i, "scales")) return {axes, {}};
-  return {numbers_of(reader.node, "scales"), {}};
+  return {count_of(reader.node, "scales"), {}};
 }
 
 ReaderFacts of_pad(const Reader& reader) {
@@ -258,7 +258,9 @@ ReaderFactFinder::ReaderFactFinder(const onnx::GraphProto& graph) : index_(std::
 ReaderFactFinder::~ReaderFactFinder() = default;
 
 ReaderFacts ReaderFactFinder::facts_of(const std::string& value) const {
-  return FactWalk(index_->constants, index_->readers, index_->ranks).walk(value);
+  ReaderFacts facts = FactWalk(index_->constants, index_->readers, index_->ranks).walk(value);
+  if (facts.rank > most_axes) facts.rank.reset();
+  return facts;
 }
 
 }  // namespace sylvite
