@@ -36,6 +36,7 @@ const std::vector<Space>& space_table() {
       reduction_columns_space,
       whole_stages_space,
       layout_tiles_space,
+      transpose_tiles_space,
       pointwise_space,
       reference_space,
   };

@@ -103,18 +103,39 @@ Algorithm build_generic(const Kernel& kernel, const Form& /*form*/) {
   return builder.finish();
 }
 
+namespace {
+
+bool is_turned(const Node& node) {
+  return node.op == Op::to_layout || node.op == Op::transpose;
+}
+
+/// Where the elements of a turned node are in what it reads.
+Coordinates turned_coordinates(const Node& node, const TensorType& type) {
+  const Coordinates at = AlgorithmBuilder::coordinates_of(type);
+  if (node.op != Op::transpose) return at;
+  const std::vector<std::int64_t>& perm = node.attributes.integers("perm");
+  Coordinates from(at.size());
+  for (std::size_t d = 0; d < at.size(); ++d) from[static_cast<std::size_t>(perm[d])] = at[d];
+  return from;
+}
+
+}  // namespace
+
 Algorithm build_tiles(const Kernel& kernel, const Form& /*form*/) {
-  if (kernel.body.nodes().empty() || kernel.body.nodes().back().op != Op::to_layout)
-    throw UnsupportedError("form tiles: the kernel does not end in a change of layout");
+  const std::vector<Node>& nodes = kernel.body.nodes();
+  const auto turned = std::find_if(nodes.rbegin(), nodes.rend(), is_turned);
+  if (turned == nodes.rend())
+    throw UnsupportedError("form tiles: the kernel has no change of layout and no transpose");
+  const Node& node = *turned;
   AlgorithmBuilder builder(kernel, layout_packings(kernel));
-  builder.define_before(static_cast<NodeId>(kernel.body.nodes().size()) - 1);
-  const Node& node = kernel.body.nodes().back();
+  builder.define_before(static_cast<NodeId>(nodes.rend() - turned) - 1);
   const ValueId id = node.outputs.front();
   const TensorType& type = builder.type(id);
   Halide::Func tile = builder.stage(builder.name(id) + "_tile");
   tile(AlgorithmBuilder::vars_of(type)) =
-      builder.read_stored(node.inputs.front(), AlgorithmBuilder::coordinates_of(type));
+      builder.read_stored(node.inputs.front(), turned_coordinates(node, type));
   builder.define(id, [&](const Coordinates& at) { return tile(AlgorithmBuilder::arguments_of(type, at)); });
+  builder.define_rest();
   return builder.finish();
 }
 

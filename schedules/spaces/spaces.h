@@ -27,6 +27,7 @@ extern const Space reduction_rows_space;
 extern const Space reduction_columns_space;
 extern const Space whole_stages_space;
 extern const Space layout_tiles_space;
+extern const Space transpose_tiles_space;
 extern const Space pointwise_space;
 extern const Space reference_space;
 
