@@ -119,14 +119,20 @@ bool fit_traced(ParsedModel& model, const ModelSizes& usual) {
   return false;
 }
 
-/// The guessed size of an axis of the input, counted from behind; nullptr where it has none that may be so large.
-SizeSymbol* guessed_size(ModelSizes& sizes, const SizedInput& input, std::size_t from_behind,
-                         std::int64_t size) {
+/// The guessed size of an axis of the input, counted from behind; nullptr where it has none.
+SizeSymbol* guessed_size(ModelSizes& sizes, const SizedInput& input, std::size_t from_behind) {
   if (from_behind >= input.axes.size()) return nullptr;
   const int symbol = input.axes[input.axes.size() - 1 - from_behind].symbol;
   if (symbol < 0) return nullptr;
   SizeSymbol& found = sizes.symbols[static_cast<std::size_t>(symbol)];
-  return found.is_guessed && size > 1 && found.range.contains(size) ? &found : nullptr;
+  return found.is_guessed ? &found : nullptr;
+}
+
+/// The same, nullptr where it may not be so large.
+SizeSymbol* guessed_size(ModelSizes& sizes, const SizedInput& input, std::size_t from_behind,
+                         std::int64_t size) {
+  SizeSymbol* found = guessed_size(sizes, input, from_behind);
+  return found != nullptr && size > 1 && found->range.contains(size) ? found : nullptr;
 }
 
 /// Features have as many elements as the weights of a first layer do: the last extent is one of theirs, or the last two are.
@@ -150,6 +156,26 @@ bool fit_weights(ParsedModel& model, const ModelSizes& usual) {
   return false;
 }
 
+/// Images have three channels or one, which stand second or last.
+bool fit_channels(ParsedModel& model, const ModelSizes& usual) {
+  for (const std::int64_t channels : {3, 1}) {
+    for (const bool are_last : {false, true}) {
+      model.sizes = usual;
+      bool is_changed = false;
+      for (const SizedInput& input : usual.inputs) {
+        if (input.axes.size() < 4) continue;
+        const std::size_t from_behind = are_last ? 0 : input.axes.size() - 2;
+        SizeSymbol* size = guessed_size(model.sizes, input, from_behind);
+        if (size == nullptr || !size->range.contains(channels)) continue;
+        size->range.hints = {channels};
+        is_changed = true;
+      }
+      if (is_changed && try_first_sizes(model)) return true;
+    }
+  }
+  return false;
+}
+
 /// Where batches stand there may be frames, of which windows take several.
 ModelSizes with_frames(ModelSizes sizes) {
   constexpr std::int64_t frames = 128;
@@ -167,7 +193,7 @@ void fit_guesses(ParsedModel& model) {
   if (try_first_sizes(model)) return;
   for (const auto change : {empty_state, shrink_guess, shrink_power})
     if (fit_by(model, usual, change)) return;
-  if (fit_traced(model, usual)) return;
+  if (fit_traced(model, usual) || fit_channels(model, usual)) return;
   for (const auto change : {grow_guess, grow_batch})
     if (fit_by(model, usual, change)) return;
   if (fit_weights(model, usual) || fit_weights(model, with_frames(usual))) return;

@@ -156,7 +156,6 @@ constexpr std::string_view shapeless[] = {
     "Scaler",
     "Imputer",
     "Normalizer",
-    "BatchNormalization",
     "InstanceNormalization",
     "LRN",
     "Softmax",
@@ -211,12 +210,20 @@ class FactWalk {
 
   ReaderFacts of(const onnx::NodeProto& node, const std::string& value) {
     if (node.output_size() == 0) return {};
+    if (node.op_type() == "BatchNormalization" && node.input(0) == value) return of_batch_norm(node);
     if (std::ranges::find(shapeless, node.op_type()) != std::end(shapeless))
       return is_alone(node, value) ? walk(node.output(0)) : ReaderFacts{};
     if (node.input(0) != value) return {};
     if (node.op_type() == "Transpose") return of_transpose(node);
     const auto* row = std::ranges::find(fact_rows, node.op_type(), &FactRow::operator_name);
     return row != std::end(fact_rows) ? row->facts({node, constants_}) : ReaderFacts{};
+  }
+
+  ReaderFacts of_batch_norm(const onnx::NodeProto& node) {
+    ReaderFacts facts = walk(node.output(0));
+    const onnx::TensorProto* scale = Reader{node, constants_}.constant(1);
+    if (scale != nullptr && scale->dims_size() == 1) facts.extents.emplace(1, scale->dims(0));
+    return facts;
   }
 
   ReaderFacts of_transpose(const onnx::NodeProto& node) {

@@ -47,6 +47,25 @@ TEST(GuessedSizes, StatesAreOfOneElementAtFirst) {
   EXPECT_EQ(compiled.run({frame, state, state}).at(0).dims(), (Dims{1, 9, 4, 6}));
 }
 
+/// No operator that reads the image says how many channels it has.
+TEST(GuessedSizes, ImagesHaveThreeChannels) {
+  const TemporaryFolder folder;
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {});
+  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (const char* name : {"N", "C", "H", "W"}) shape.add_dim()->set_dim_param(name);
+  add_output(graph, "y");
+  add_node(graph, "Concat", {"x", "x"}, {"twice"});
+  set_integer(*graph.mutable_node(0), "axis", 1);
+  add_floats(graph, "weights", {1, 6, 1, 1}, std::vector<float>(6, 1.0F));
+  add_node(graph, "Conv", {"twice", "weights"}, {"y"});
+  const std::string path = folder.path() + "/channels.onnx";
+  write_file(path, model.SerializeAsString());
+  const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
+  EXPECT_EQ(first_sizes(open.parsed.sizes), (Sizes{1, 3, 224, 224}));
+}
+
 /// Lines of 3 values, as many as `name` says, flattened and multiplied by a matrix of `rows` rows.
 std::string save_flattened(const TemporaryFolder& folder, const std::string& name, std::int64_t rows) {
   onnx::ModelProto model = empty_model(18);

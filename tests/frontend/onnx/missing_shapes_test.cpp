@@ -59,6 +59,11 @@ TEST(MissingShapes, FollowFromWhatReadsTheInput) {
   set_integers(*moved.mutable_node(0), "perm", {0, 3, 1, 2});
   add_weights(moved, 1, {8, 3, 5, 5});
   EXPECT_EQ(axes_of(moved), "v0_d0,v0_d1,v0_d2,3");
+  onnx::GraphProto norm = graph_of({"BatchNormalization"});
+  add_weights(norm, 0, {6});
+  auto& shape = *norm.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int axis = 0; axis < 4; ++axis) shape.add_dim();
+  EXPECT_EQ(axes_of(norm), "v0_d0,6,v0_d2,v0_d3");
   EXPECT_EQ(axes_of(graph_of({"Relu"})), "");
 }
 
