@@ -141,10 +141,12 @@ TEST(GuessedSizes, FeaturesAreAsManyAsTheirWeights) {
   for (const char* name : {"frames", "features"}) shape.add_dim()->set_dim_param(name);
   add_output(graph, "y");
   add_floats(graph, "weights", {138, 2}, std::vector<float>(276, 1.0F));
-  add_node(graph, "MatMul", {"x", "weights"}, {"product"});
+  add_node(graph, "CumSum", {"x", "first"}, {"sums"});  // what reads the input says nothing of its features
+  add_integers(graph, "first", {0});
+  add_node(graph, "MatMul", {"sums", "weights"}, {"product"});
   add_integers(graph, "best", {5});
   add_node(graph, "TopK", {"product", "best"}, {"y", "places"});
-  set_integer(*graph.mutable_node(1), "axis", 0);
+  set_integer(*graph.mutable_node(2), "axis", 0);
   const std::string path = folder.path() + "/features.onnx";
   write_file(path, model.SerializeAsString());
   const OpenModel open = open_model(path, make_setup(test_options(folder.path())));
