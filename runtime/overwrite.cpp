@@ -81,8 +81,8 @@ bool is_done_with(const Graph& body, std::size_t result, ValueId input) {
 
 }  // namespace
 
-const void* aligned(const void* address) {
-  return reinterpret_cast<std::uintptr_t>(address) % 64 == 0 ? address : nullptr;
+bool is_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 64 == 0;
 }
 
 bool writes_once(const Kernel& kernel, const Candidate& candidate) {

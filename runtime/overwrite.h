@@ -17,8 +17,8 @@ struct Overwrite {
   bool operator==(const Overwrite&) const = default;
 };
 
-/// The address where results may lie, nullptr for others.
-[[nodiscard]] const void* aligned(const void* address);
+/// May results lie there?
+[[nodiscard]] bool is_aligned(const void* address);
 
 /// Is an element of each result written once? A loop that shifts its last step inwards computes elements again.
 [[nodiscard]] bool writes_once(const Kernel& kernel, const Candidate& candidate);

@@ -61,16 +61,18 @@ struct Program::Rep {
   void upload_weights();
   void prepare_device();
   [[nodiscard]] DeviceProgram& ready_device();
-  void bind_run(const std::vector<Tensor>& inputs, const std::vector<Overwrite>& over);
+  void bind_run(const std::vector<Tensor>& inputs, const std::vector<void*>& places);
   [[nodiscard]] std::vector<Tensor> run_on_device(const std::vector<Tensor>& given,
                                                   std::vector<LaunchTime>* profile);
+  void run_on_host(const std::vector<Tensor>& given, const std::vector<void*>& places,
+                   std::vector<LaunchTime>* profile, std::vector<Tensor>& results);
   void launch(std::size_t number);
   void launch_at(std::size_t number, std::int64_t trip);
   void run_launches();
   [[nodiscard]] const Plan& own_plan();
   void run_profiled(std::vector<LaunchTime>& profile);
-  [[nodiscard]] Tensor result(std::size_t number) const;
-  [[nodiscard]] std::vector<Tensor> take_results();
+  [[nodiscard]] Tensor result(std::size_t number, const std::vector<void*>& places) const;
+  void take_results(const std::vector<void*>& places, std::vector<Tensor>& results);
   [[nodiscard]] std::int64_t kept_bytes(std::set<const void*>& counted) const;
   [[nodiscard]] std::int64_t run_bytes() const;
 
@@ -95,7 +97,8 @@ struct Program::Rep {
   std::vector<std::vector<Moving>> moving;  ///< per launch
 
   std::vector<std::vector<halide_buffer_t*>> input_uses, output_uses;  ///< per graph input, and output
-  std::vector<Tensor> outputs;  ///< of the current run, for outputs with memory of their own
+  std::vector<Tensor> outputs;   ///< of the current run, for outputs with memory that the run gave them
+  std::vector<void*> no_places;  ///< as many as there are outputs
 };
 
 /// Those of the programs that take turns: a state does not depend on the sizes of a run.
@@ -119,6 +122,7 @@ void Program::Rep::add_calls() {
   input_uses.resize(plan.inputs.size());
   output_uses.resize(plan.outputs.size());
   outputs.resize(plan.outputs.size());
+  no_places.resize(plan.outputs.size());
   moving.resize(plan.launches.size());
   std::vector<LoadedKernel> kernels = kernels_of_launches(*code, bindings);
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
@@ -223,19 +227,19 @@ void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
   }
 }
 
-void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<Overwrite>& over) {
+void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<void*>& places) {
   inputs.take(given);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs.at(i).data());
-  auto next = over.begin();
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!has_own_memory(bindings, i)) continue;
-    const TensorType& type = bindings.results[i];
-    const void* data =
-        next != over.end() && next->output == i ? aligned(given[(next++)->input].data()) : nullptr;
-    std::shared_ptr<void> block;
-    if (data == nullptr) data = (block = host.take_result(static_cast<std::size_t>(type.byte_size()))).get();
-    outputs[i] = Tensor(type.dtype, type.dims(), std::move(block), data);
+    const void* data = places[i];
+    if (data == nullptr) {
+      const TensorType& type = bindings.results[i];
+      std::shared_ptr<void> block = host.take_result(static_cast<std::size_t>(type.byte_size()));
+      data = block.get();
+      outputs[i] = Tensor(type.dtype, type.dims(), std::move(block), data);
+    }
     for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
   }
 }
@@ -288,7 +292,7 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
   }
 }
 
-Tensor Program::Rep::result(std::size_t number) const {
+Tensor Program::Rep::result(std::size_t number, const std::vector<void*>& places) const {
   const TensorType& type = bindings.results[number];
   const Location place = bindings.outputs[number];
   const auto index = static_cast<std::size_t>(place.number);
@@ -298,6 +302,7 @@ Tensor Program::Rep::result(std::size_t number) const {
     case BufferKind::weight:
       return plan.weights.at(index).reshaped(type.dims());
     case BufferKind::output:
+      if (places[index] != nullptr) return {type.dtype, type.dims(), nullptr, places[index]};
       return outputs.at(index).reshaped(type.dims());
     case BufferKind::arena:
       return copy_of(Tensor(type.dtype, type.dims(), nullptr, host.data() + index));
@@ -308,14 +313,13 @@ Tensor Program::Rep::result(std::size_t number) const {
 }
 
 /// What has memory of its own goes last: other results may be copies of it.
-std::vector<Tensor> Program::Rep::take_results() {
-  std::vector<Tensor> results(outputs.size());
+void Program::Rep::take_results(const std::vector<void*>& places, std::vector<Tensor>& results) {
+  results.resize(outputs.size());
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (!has_own_memory(bindings, i)) results[i] = result(i);
+    if (!has_own_memory(bindings, i)) results[i] = result(i, places);
   for (std::size_t i = 0; i < results.size(); ++i)
     if (has_own_memory(bindings, i)) results[i] = std::exchange(outputs[i], Tensor());
   inputs.release();
-  return results;
 }
 
 /// What stays between runs, without what is in `counted`, where the rest is added.
@@ -385,15 +389,28 @@ std::vector<Tensor> Program::Rep::run_on_device(const std::vector<Tensor>& given
   return results;
 }
 
-std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile,
-                                 const std::vector<Overwrite>& over) {
+void Program::Rep::run_on_host(const std::vector<Tensor>& given, const std::vector<void*>& places,
+                               std::vector<LaunchTime>* profile, std::vector<Tensor>& results) {
+  const HostRoom::Run host_run(host);
+  bind_run(given, places);
+  with_workers(options.threads, options.spin_seconds,
+               [&] { profile != nullptr ? run_profiled(*profile) : run_launches(); });
+  take_results(places, results);
+}
+
+std::vector<Tensor> Program::run(const std::vector<Tensor>& inputs, std::vector<LaunchTime>* profile) {
   const OneRun turn(rep_->busy);
   if (rep_->options.on_device) return rep_->run_on_device(inputs, profile);
-  const HostRoom::Run room(rep_->host);
-  rep_->bind_run(inputs, over);
-  with_workers(rep_->options.threads, rep_->options.spin_seconds,
-               [&] { profile != nullptr ? rep_->run_profiled(*profile) : rep_->run_launches(); });
-  return rep_->take_results();
+  std::vector<Tensor> results;
+  rep_->run_on_host(inputs, rep_->no_places, profile, results);
+  return results;
+}
+
+void Program::run_at(const std::vector<Tensor>& inputs, const std::vector<void*>& places,
+                     std::vector<Tensor>& results) {
+  if (rep_->options.on_device) throw InternalError("a run on a device at places of the host");
+  const OneRun turn(rep_->busy);
+  rep_->run_on_host(inputs, places, nullptr, results);
 }
 
 bool Program::may_write_over(const Overwrite& places) const {

@@ -95,11 +95,15 @@ class Program {
   /// Inputs and results in graph order. Inputs that are 64-byte aligned are read in place. Results may share
   /// bytes with inputs or weights where the graph returns those. Throws InputError naming the input whose
   /// dtype or shape differs, KernelError when a kernel reports an error. `profile`, if given, gets one
-  /// entry per launch. Results that `over` names, in their order, are written over their inputs where these are 64-byte
-  /// aligned, and show that memory. REQUIRES may_write_over, and memory that may be written and no other input shares.
+  /// entry per launch.
   [[nodiscard]] std::vector<Tensor> run(const std::vector<Tensor>& inputs,
-                                        std::vector<LaunchTime>* profile = nullptr,
-                                        const std::vector<Overwrite>& over = {});
+                                        std::vector<LaunchTime>* profile = nullptr);
+  /// The same on the CPU into memory of the caller: `places` has an address for each result, nullptr for those that get
+  /// memory as in a run. `results` gets these, and tensors without elements for the others. REQUIRES of results with a place
+  /// that they have own memory (see has_own_memory), and that it is 64-byte aligned; may_write_over where it is an input's, and
+  /// that no other input shares it.
+  void run_at(const std::vector<Tensor>& inputs, const std::vector<void*>& places,
+              std::vector<Tensor>& results);
   /// See may_overwrite.
   [[nodiscard]] bool may_write_over(const Overwrite& places) const;
 

@@ -12,6 +12,7 @@
 #include "frontend/torch/torch_import.h"
 #include "python/native/array.h"
 #include "python/native/captured_ports.h"
+#include "python/native/result_blocks.h"
 #include "runtime/ahead.h"
 #include "runtime/alike_programs.h"
 #include "runtime/session.h"
@@ -62,6 +63,14 @@ struct DeviceState {
   bool is_captured = false;  ///< a caller's graph has its launches: it lives as long as the captured graph
 };
 
+/// Where results of calls on the CPU lie. Vectors stay between calls.
+struct HostResults {
+  std::vector<std::shared_ptr<ResultBlocks>> blocks;  ///< per output of the text: nullptr for others
+  std::vector<ResultBlocks::Taken> taken;             ///< likewise, of the call
+  std::vector<void*> places;                          ///< per output of the program, see Program::run_at
+  std::vector<Tensor> values;                         ///< likewise: what has no place
+};
+
 /// One combination of sizes.
 struct CapturedProgram {
   Built built;
@@ -75,6 +84,7 @@ struct CapturedProgram {
   bool is_borrowed = false;                ///< its kernels are the best at other sizes
   int runs = 0;                            ///< while they are
   bool has_run = false;                    ///< what is wrong with its kernels is known
+  HostResults results = {};                ///< of a program on the CPU
   DeviceState device = {};                 ///< of a program on a device
 };
 

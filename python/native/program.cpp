@@ -248,6 +248,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
   if (captured.open && !made->is_borrowed)
     captured.open->known.note_new(made->built.program.plan(), *made->built.choices);
   note_overwrites(lone_writes(captured.writes, captured.results), *made);
+  if (!captured.device) make_result_blocks(*made);
   add_report(captured.report, made->built.report);
   captured.report.kernels = made->built.report.kernels;
   captured.report.unique_kernels = made->built.report.unique_kernels;
@@ -261,8 +262,7 @@ CapturedProgram* program_for(Captured& captured, const Sizes& sizes, const std::
 
 /// What is returned and written of a run, which has a value for each result of the text.
 template <typename Run>
-Ref finish(const Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items,
-           const Run& run) {
+Ref finish(const Captured& captured, const Sizes& sizes, const std::vector<PyObject*>& items, Run&& run) {
   Ref list = returned_list(captured.results, items, by_name(captured.graph, sizes), captured.tools.view.get(),
                            [&](std::size_t number) { return run.value(number); });
   for (const Write& write : captured.writes) run.write(write.result, items.at(write.input));

@@ -1,6 +1,6 @@
 #include "python/native/returned.h"
 
-#include <map>
+#include <algorithm>
 
 #include "base/error.h"
 #include "frontend/values/extents_at.h"
@@ -55,11 +55,11 @@ std::set<std::size_t> shown_inputs(const std::vector<Result>& results) {
 
 Ref returned_list(const std::vector<Result>& results, const std::vector<PyObject*>& items,
                   const SymbolValues& sizes, PyObject* make_view, const ValueMaker& value) {
-  std::map<std::size_t, Ref> made;
+  std::vector<Ref> made;
   const auto made_value = [&](std::size_t number) -> const Ref& {
-    const auto [found, is_new] = made.try_emplace(number);
-    if (is_new) found->second = value(number);
-    return found->second;
+    if (number >= made.size()) made.resize(std::max(number + 1, results.size()));
+    if (!made[number]) made[number] = value(number);
+    return made[number];
   };
   const auto object = [&](const Result& result) -> Ref {
     switch (result.kind) {

@@ -42,7 +42,6 @@ void note_overwrites(const std::vector<Write>& writes, CapturedProgram& program)
       program.overwrites.push_back(places);
     }
   }
-  std::ranges::sort(program.overwrites, {}, &Overwrite::output);
 }
 
 }  // namespace sylvite::python
