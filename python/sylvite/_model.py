@@ -89,7 +89,10 @@ def run_export(
 
 
 class Model:
-    """A compiled model. Calls in several threads take turns; compile one for each thread to run them side by side."""
+    """A compiled model. Calls in several threads take turns; compile one for each thread to run them side by side. Copies and
+    pickles are compiled again, with kernels of the cache; their states are zero."""
+
+    _folder: str | None = None  #: with its files, where it has one of its own
 
     def __init__(self, path: str, made: Mapping[str, Any]) -> None:
         self._path = path
@@ -143,6 +146,18 @@ class Model:
             raise _native.InputError(f"input '{missing[0]}' is missing; the model takes {', '.join(self.input_names)}")
         return [given[name] for name in self.input_names]
 
+    def _source(self) -> Any:
+        """What `__init__` takes first."""
+        return self._path
+
+    @staticmethod
+    def _moved(source: Any, folder: str) -> Any:
+        """The same with its file in that folder."""
+        return os.path.join(folder, os.path.basename(source))
+
+    def __reduce__(self) -> Any:
+        return _made_again, (type(self), self._source(), self._settings, _read_all(self._folder) if self._folder else {})
+
     def reset_states(self) -> None:
         """Makes all states zero, as they are at first."""
         self._native.reset_states()
@@ -188,7 +203,28 @@ def in_own_folder(make: Callable[[str], _Made]) -> _Made:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     weakref.finalize(model, shutil.rmtree, folder, ignore_errors=True)
+    model._folder = folder
     return model
+
+
+def _read_all(folder: str) -> dict[str, bytes]:
+    contents = {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as file:
+            contents[name] = file.read()
+    return contents
+
+
+def _made_again(kind: type[_Made], source: Any, made: Mapping[str, Any], contents: Mapping[str, bytes]) -> _Made:
+    """The model of a pickle; `contents` are files of its own folder, by name."""
+
+    def make(folder: str) -> _Made:
+        for name, content in contents.items():
+            with open(os.path.join(folder, name), "wb") as file:
+                file.write(content)
+        return kind(kind._moved(source, folder), made)
+
+    return in_own_folder(make) if contents else kind(source, made)
 
 
 def _is_content(model: Any) -> bool:

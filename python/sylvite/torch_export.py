@@ -168,6 +168,13 @@ class ExportedModel(Model):
         self._program = program
         super().__init__(program.path, made)
 
+    def _source(self) -> Written:
+        return self._program
+
+    @staticmethod
+    def _moved(source: Written, folder: str) -> Written:
+        return dataclasses.replace(source, path=os.path.join(folder, os.path.basename(source.path)))
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         wanted = self._program.in_spec
         try:

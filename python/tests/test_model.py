@@ -1,7 +1,9 @@
 """The package without torch: ONNX models on NumPy arrays and DLPack tensors."""
 
+import copy
 import gc
 import pathlib
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -136,6 +138,16 @@ class Calls(WithFolder):
             self.assertFalse(own.exists())
         with self.assertRaises(sylvite.ModelError):
             sylvite.compile(b"no model")
+
+    def test_copies_and_pickles(self):
+        path = save(self.folder.name, [oh.make_node("Sub", ["a", "b"], ["c"])], [("a", F32, ["n"]), ("b", F32, ["n"])], [("c", F32, ["n"])])
+        x, y = np.arange(5, dtype=np.float32), np.ones(5, np.float32)
+        for model in (path, path.read_bytes()):
+            model = sylvite.compile(model, options=OPTIONS, dims={"n": (1, 64)})
+            packed, copied = pickle.dumps(model), copy.deepcopy(model)
+            del model
+            for again in (pickle.loads(packed), copied, copy.copy(copied)):
+                np.testing.assert_array_equal(again(x, y)[0], x - y)
 
     def test_open_sizes(self):
         model = self.compile([oh.make_node("Add", ["a", "a"], ["c"])], [("a", F32, ["n", 3])], [("c", F32, ["n", 3])],

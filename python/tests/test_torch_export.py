@@ -1,6 +1,8 @@
 """Programs of torch.export as models, beside the modules."""
 
+import copy
 import pathlib
+import pickle
 import tempfile
 import unittest
 
@@ -45,6 +47,14 @@ class Exported(WithTorch):
                 torch.testing.assert_close(got[name], wanted[name], rtol=1e-4, atol=1e-4)
         with self.assertRaisesRegex(sylvite.InputError, "the program takes"):
             model(x)
+
+    def test_copies_and_pickles(self):
+        module = Scaled().eval()
+        model = sylvite.from_torch(self.export(module))
+        x, scale = torch.randn(3, 3, 6, 6), torch.randn(3, 1)
+        wanted = module(x, scale=scale, twice=True)
+        for again in (pickle.loads(pickle.dumps(model)), copy.deepcopy(model)):
+            torch.testing.assert_close(again(x, scale=scale, twice=True)["logits"], wanted["logits"], rtol=1e-4, atol=1e-4)
 
     def test_two_sizes_without_limits(self):
         module = nn.Sequential(nn.Conv1d(4, 8, 3, padding=1), nn.GELU(), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(8, 3)).eval()
