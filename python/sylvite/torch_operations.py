@@ -1,6 +1,7 @@
 """Operations of the package: what torch's tables would dissolve, and has kernels as a whole."""
 
 import functools
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -258,6 +259,51 @@ def _encoder_layer(
     return norm(x + feed(x), norm2_weight, norm2_bias)
 
 
+# Attention as torch's kernel of CPUs has it, for who calls that by its name
+
+
+def _scores(query: torch.Tensor, key: torch.Tensor, is_causal: bool, mask: Any, scale: float | None) -> torch.Tensor:
+    """In f32 of 16 bits, as the sums that the kernel gives."""
+    query, key = ((x.float() if x.dtype in (torch.bfloat16, torch.float16) else x) for x in (query, key))
+    scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
+    if mask is not None:
+        scores = scores + mask
+    if is_causal:
+        hidden = scores.new_ones(scores.shape[-2:], dtype=torch.bool).tril().logical_not()
+        scores = scores.masked_fill(hidden, -math.inf)
+    return scores
+
+
+def _shares(scores: torch.Tensor, sums: torch.Tensor) -> torch.Tensor:
+    """Zeros in a row that sees nothing."""
+    return (scores - sums.masked_fill(sums == -math.inf, 0)[..., None]).exp()
+
+
+def _flash_attention(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, dropout_p: float = 0.0, is_causal: bool = False, *,
+    attn_mask: Any = None, scale: float | None = None,
+) -> Any:  # fmt: skip
+    if dropout_p != 0 or (attn_mask is not None and attn_mask.dtype == torch.bool):
+        return NotImplemented
+    mixed = torch.ops.sylvite.attention(query, key, value, attn_mask, is_causal, scale, False).contiguous()
+    sums = _scores(query, key, is_causal, attn_mask, scale).logsumexp(-1)
+    return mixed, sums.transpose(1, 2).contiguous().transpose(1, 2)
+
+
+def _flash_attention_backward(
+    grad: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, out: torch.Tensor, sums: torch.Tensor,
+    dropout_p: float, is_causal: bool, *, attn_mask: Any = None, scale: float | None = None,
+) -> Any:  # fmt: skip
+    if dropout_p != 0 or (attn_mask is not None and attn_mask.dtype == torch.bool):
+        return NotImplemented
+    scores = _scores(query, key, is_causal, attn_mask, scale)
+    shares = _shares(scores, sums)
+    wide = grad.to(shares.dtype)
+    slopes = shares * (wide @ value.to(shares.dtype).mT - (wide * out).sum(-1, keepdim=True))
+    slopes = slopes * (query.shape[-1] ** -0.5 if scale is None else scale)
+    return (slopes @ key.to(slopes.dtype)).to(query.dtype), (slopes.mT @ query.to(slopes.dtype)).to(key.dtype), (shares.mT @ wide).to(value.dtype)
+
+
 # Pooling
 
 
@@ -286,6 +332,8 @@ def _max_pool_backward(
 
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default: _flash_attention,
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward.default: _flash_attention_backward,
     torch.ops.aten._transformer_encoder_layer_fwd.default: _encoder_layer,
     torch.ops.aten.max_pool2d_with_indices_backward.default: _max_pool_backward,
 }

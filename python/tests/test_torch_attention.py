@@ -116,6 +116,15 @@ class Captured(Whole):
             with self.subTest(function=function.__name__):
                 self.assertEqual(self.attended(function, torch.float32), 0)
 
+    def test_torchs_kernel_by_its_name(self):
+        flash = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
+        for dtype, tolerance in ((torch.float32, 1e-4), (torch.bfloat16, 5e-2)):
+            q, k, v, mask = (torch.randn(2, 4, rows, columns, dtype=dtype) for rows, columns in ((16, 8), (12, 8), (12, 8), (16, 12)))
+            self.check(lambda q, k, v, mask: flash(q, k, v, attn_mask=mask, scale=0.3), q, k, v, mask, tolerance=tolerance)
+            torch._dynamo.reset()
+            self.check_gradients(lambda q, k, v: flash(q, k, v, 0.0, True)[0], q, k, v, tolerance=tolerance)
+            self.check_gradients(lambda q, k, v: flash(q, k, v, attn_mask=HIDDEN[:, :12].to(dtype))[0], q, k, v, tolerance=tolerance)
+
 
 if __name__ == "__main__":
     unittest.main()
