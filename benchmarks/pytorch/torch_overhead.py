@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""What a call costs beside its work: modules of 1, 4 and 200 parameters as eager torch, compilers and a handle call them.
+"""What a call costs beside its work: modules of 1, 4 and 200 parameters as eager torch, compilers and a handle call them, and functions of 47
+results, of 30 to 16,000 numbers each.
 
 usage: torch_overhead.py [--rounds 60]
 
@@ -29,6 +30,11 @@ MODULES = {
     4: (lambda: nn.Sequential(nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 16)), (2, 16)),
     200: (lambda: nn.Sequential(*(nn.Linear(16, 16) for _ in range(100))), (2, 16)),
 }
+
+
+class Results(nn.Module):
+    def forward(self, x):
+        return tuple(x * (i + 1.0) for i in range(47))
 
 
 def microseconds(function, rounds):
@@ -66,6 +72,10 @@ def training(make, x):
     return {name: lambda way=way: way(x).sum().backward() for name, way in ways.items()}
 
 
+def tell(what, times):
+    print(what + ":", ", ".join(f"{name} {value:.1f}" for name, value in times.items()), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=60)
@@ -77,7 +87,10 @@ def main():
             called = {name: microseconds(call, rounds) for name, call in inference(make, x).items()}
         trained = {name: microseconds(call, rounds) for name, call in training(make, x).items()}
         for kind, times in (("inference", called), ("training", trained)):
-            print(parameters, "parameters,", kind + ":", ", ".join(f"{name} {value:.1f}" for name, value in times.items()), flush=True)
+            tell(f"{parameters} parameters, {kind}", times)
+    for numbers in (30, 1000, 4000, 16000):
+        with torch.no_grad():
+            tell(f"47 results of {numbers}", {name: microseconds(call, rounds) for name, call in inference(Results, torch.randn(numbers)).items()})
 
 
 if __name__ == "__main__":
