@@ -191,7 +191,9 @@ def _nonzero_places(x: Tensor, *, size: int, fill_value: int = -1) -> Any:
 
 def _median_of_lines(x: Tensor, dim: int, keepdim: bool = False) -> Any:
     """Of what is a number, if anything is one."""
-    if x.dim() == 0 or not x.is_floating_point():
+    if not x.is_floating_point():
+        return aten.median.dim(x, dim, keepdim)
+    if x.dim() == 0:
         return NotImplemented
     values, places = x.sort(dim)  # what is no number is last
     place = (x.isnan().logical_not().sum(dim, keepdim=True) - 1).clamp(min=0) // 2

@@ -127,6 +127,7 @@ class Elements(Whole):
         x = torch.tensor([[3.0, NAN, 1.0, 2.0], [NAN, NAN, NAN, NAN], [4.0, 1.0, NAN, 9.0]])
         self.check(lambda x: (told(x.nanmedian(1)[0]), x.nanmedian(0, keepdim=True)[0]), x)
         self.check_gradients(lambda x: x.nanmedian(1)[0], torch.randn(3, 4))
+        self.check(lambda x: x.nanmedian(1), torch.randint(0, 99, (3, 4)))
         for dtype in (torch.int32, torch.uint8):
             torch._dynamo.reset()
             self.check(lambda x: x.nanmedian(), torch.randint(0, 99, (3, 4)).to(dtype))
