@@ -173,7 +173,7 @@ def counts_and_orders(run):
         pairs = (x[:, :, None] - x[:, None]).sign() * (n[:, :, None] - n[:, None]).sign()
         return (rank, counted, changes, torch.bincount(n[0], minlength=8), torch.searchsorted(edges, x, right=True), x.quantile(torch.tensor([0.1, 0.5], dtype=x.dtype), dim=-1), x.median(-1)[0], n.mode(-1)[0],
                 x.cummax(-1)[0], x.cummin(-1)[1], x.logcumsumexp(-1), pairs.triu(1).sum((1, 2)), x.kthvalue(3, -1)[0], n.sort(dim=-1, stable=True)[1], torch.isin(n, torch.tensor([1, 5])), x.diff(n=2), torch.trapezoid(x), x.aminmax(dim=-1),
-                torch.count_nonzero(n, 1), x.std_mean(-1, correction=0), torch.cov(x), torch.corrcoef(x), x.renorm(2, 0, 1.0), n.float().histc(4, 0, 8))  # fmt: skip
+                torch.count_nonzero(n, 1), torch.std_mean(x, -1, correction=0), torch.cov(x), torch.corrcoef(x), x.renorm(2, 0, 1.0), n.float().histc(4, 0, 8))  # fmt: skip
 
     x, n = run.normal(4, 10), torch.randint(8, (4, 10))
     return list(f(x, n)), lambda: f(x, n)
