@@ -240,6 +240,35 @@ def _frequencies_of_halves(count: int, spacing: float = 1.0, *, dtype: Any = Non
     return torch.arange(count // 2 + 1, dtype=dtype or torch.get_default_dtype(), device=device) * (1.0 / (count * spacing))
 
 
+def _window(shape: Callable[..., Tensor]) -> Callable[..., Any]:
+    """`shape` is of places from 0 to 1, and of the window's numbers."""
+
+    def make(count: Any, periodic: bool = True, *numbers: float, dtype: Any = None, device: Any = None, **_: Any) -> Any:
+        dtype = dtype or torch.get_default_dtype()
+        if dtype not in (torch.float32, torch.float64):
+            return NotImplemented
+        if count < 2:
+            return torch.ones(count, dtype=dtype, device=device)
+        return shape(torch.arange(count, dtype=dtype, device=device) / (count if periodic else count - 1), *numbers)
+
+    return make
+
+
+def _cosine(places: Tensor, waves: int) -> Tensor:
+    return (places * (2 * math.pi * waves)).cos()
+
+
+def _kaiser(places: Tensor, beta: float = 12.0) -> Tensor:
+    return torch.i0(beta * (1 - (2 * places - 1).square()).clamp(min=0).sqrt()) / torch.i0(torch.full_like(places[:1], beta))
+
+
+_WINDOWS = {
+    aten.bartlett_window: _window(lambda places: 1 - (2 * places - 1).abs()),
+    aten.blackman_window: _window(lambda places: 0.42 - 0.5 * _cosine(places, 1) + 0.08 * _cosine(places, 2)),
+    aten.hamming_window: _window(lambda places, alpha=0.54, beta=0.46: alpha - beta * _cosine(places, 1)),
+    aten.kaiser_window: _window(_kaiser),
+}
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.__lshift__.Tensor: torch.bitwise_left_shift,
@@ -279,4 +308,5 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.searchsorted.Tensor: _search,
     aten.special_erfcx.default: _scaled_erfc,
     aten.view.dtype: _read_as,
+    **{getattr(packet, name): make for packet, make in _WINDOWS.items() for name in packet.overloads() if "out" not in name},
 }

@@ -123,6 +123,12 @@ class Elements(Whole):
         self.check(lambda x: (x.angle(), torch.narrow_copy(x, 0, 1, 2)), torch.tensor([1, -2, 0]))
         self.check(lambda x: (torch.fft.fftfreq(5, 0.5) * x, torch.fft.rfftfreq(8) * x[:5]), torch.randn(5))
 
+    def test_windows(self):
+        windows = (torch.bartlett_window, torch.blackman_window, torch.hamming_window, torch.kaiser_window)
+        self.check(lambda x: [make(9, periodic) * x for make in windows for periodic in (True, False)], torch.randn(9))
+        self.check(lambda x: [make(count) for make in windows for count in (0, 1, 2)] + [x * 2], torch.randn(3))
+        self.check(lambda x: (torch.kaiser_window(9, False, 5.0) + x, torch.hamming_window(9, True, 0.6, 0.4, dtype=torch.float64) + x), torch.randn(9))
+
     def test_medians_of_numbers(self):
         x = torch.tensor([[3.0, NAN, 1.0, 2.0], [NAN, NAN, NAN, NAN], [4.0, 1.0, NAN, 9.0]])
         self.check(lambda x: (told(x.nanmedian(1)[0]), x.nanmedian(0, keepdim=True)[0]), x)
