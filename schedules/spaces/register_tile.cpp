@@ -61,10 +61,8 @@ std::int64_t tiles_in_task(std::int64_t tiles, std::int64_t least_parts) {
   const std::int64_t most = std::max<std::int64_t>(1, tiles / least_parts);
   for (std::int64_t count = most; 2 * count >= most; --count)
     if (tiles % count == 0) return count;
-  static const bool even = getenv("SYL_EVEN");
-  const std::int64_t wide = (tiles + least_parts - 1) / least_parts;
-  if (even && (tiles + wide - 1) / wide >= least_parts) return wide;
-  return most;
+  const std::int64_t wide = ceil_div(tiles, least_parts);
+  return ceil_div(tiles, wide) >= least_parts ? wide : most;
 }
 
 }  // namespace sylvite

@@ -284,9 +284,11 @@ ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, 
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
     const std::int64_t threads = machine.threads;
-    const std::int64_t least = divides_lines(problem) ? 2 * threads : 1;
+    // An open line may be the pixels of several images, which kernels of whole images divide among threads.
+    const bool lines = room.is_line || divides_lines(problem);
+    const std::int64_t least = lines ? 2 * threads : 1;
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
-    point.lines_outer = divides_lines(problem) ? 1 : 0;
+    point.lines_outer = lines ? 1 : 0;
   }
   if (const std::int64_t copied = room.is_open ? 0 : copied_tiles(problem, machine, tile); copied > 0) {
     point.copy_source = 2;
