@@ -284,9 +284,11 @@ ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, 
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
     const std::int64_t threads = machine.threads;
-    // An open line may be the pixels of several images, which kernels of whole images divide among threads.
-    const bool lines = room.is_line || divides_lines(problem);
-    const std::int64_t least = lines ? 2 * threads : 1;
+    // An open line may be the pixels of several images, which kernels of whole images divide among threads. Each run of
+    // pixels reads all filters: where these are many, one for each thread.
+    const bool few_filters = divides_lines(problem);
+    const bool lines = room.is_line || few_filters;
+    const std::int64_t least = few_filters ? 2 * threads : lines ? threads : 1;
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point.lines_outer = lines ? 1 : 0;
   }
