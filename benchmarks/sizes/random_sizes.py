@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One compile for ranges of sizes, at random sizes beside ONNX Runtime: largest difference of outputs, programs that compiled
-kernels, and, with --time, times in turns on the same inputs (medians; above 1 where ONNX Runtime takes longer). Counts sizes that
-differ by more than 1e-3 of an element and 1e-4 of the largest, and fails where there are any.
+kernels, and, with --time, times in turns on the same inputs (medians; above 1 where the fastest of the peers takes longer). Counts
+sizes that differ by more than 1e-3 of an element and 1e-4 of the largest, and fails where there are any.
 
   random_sizes.py bert.onnx --dims batch=1..8,sequence=1..512 --count 40 --threads 2 --time
 """
@@ -35,17 +35,27 @@ def of_largest(actual, expected):
     return float(np.abs(actual - expected).max(initial=0) / max(np.abs(expected).max(initial=0), 1e-30))
 
 
-def milliseconds(run):
-    start = time.perf_counter()
+def milliseconds(run, clock=time.perf_counter):
+    start = clock()
     run()
-    return (time.perf_counter() - start) * 1e3
+    return (clock() - start) * 1e3
 
 
-def block(run):
+def block(run, clock=time.perf_counter):
     """The median of a few runs in a row, once the other side's threads have stopped to spin."""
     time.sleep(0.1)
     run()
-    return statistics.median(milliseconds(run) for _ in range(3))
+    return statistics.median(milliseconds(run, clock) for _ in range(3))
+
+
+def in_turns(runs, rounds, clock):
+    """The median of each over the rounds."""
+    times = [[block(run, clock) for run in runs] for _ in range(rounds)]
+    return [statistics.median(of_one) for of_one in zip(*times)]
+
+
+def summary(ratios):
+    return f"geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}, most {max(ratios):.2f}"
 
 
 def main():
@@ -57,6 +67,8 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--time", action="store_true")
+    parser.add_argument("--peers", default="onnxruntime", help="with --time: onnxruntime,openvino; the first gives the outputs")
+    parser.add_argument("--processor-time", action="store_true", help="with --time, of one thread on a busy machine")
     parser.add_argument("--fixed", action="store_true", help="with --time: also beside a compile for each of the sizes alone")
     args = parser.parse_args()
     ranges = dict(each.split("=") for each in args.dims.split(","))
@@ -68,9 +80,12 @@ def main():
     ready, kernels = time.perf_counter() - start, model.report["compiled"]
     model.wait()  # kernels for other sizes
     print(f"ready in {ready:.1f} s, {kernels} kernels compiled; all after {time.perf_counter() - start:.1f} s, {model.report['compiled']}")
-    peer = peers.load_onnxruntime(args.model, args.threads, "f32")
+    names = args.peers.split(",")
+    beside = [peers.LOADERS[name](args.model, args.threads, "f32") for name in names]
+    clock = time.process_time if args.processor_time else time.perf_counter
     pick = random.Random(args.seed)
     wrong, compiling, ratios, to_fixed, worst, first = 0, 0, [], [], 0.0, []
+    of_peers = {name: [] for name in names}
     for _ in range(args.count):
         sizes = {name: pick.choice(all_of) for name, all_of in sizes_of.items()}
         given = draw(inputs, sizes)
@@ -80,27 +95,31 @@ def main():
         compiling += compiled > 0
         outputs = model(given)
         outputs = list(outputs.values()) if isinstance(outputs, dict) else list(outputs)
-        pairs = list(zip(outputs, peer(given)))
+        pairs = list(zip(outputs, beside[0](given)))
         wrong += max(difference(*pair) for pair in pairs) > 1
         apart = max(of_largest(*pair) for pair in pairs)
         worst = max(worst, apart)
         line = f"{sizes}: {compiled} kernels, first {first[-1]:.1f} ms, {apart:.1e} of the largest"
         if args.time:
-            runs = [(block(lambda: model(given)), block(lambda: peer(given))) for _ in range(args.rounds)]
-            ratios.append(statistics.median(theirs for _, theirs in runs) / statistics.median(ours for ours, _ in runs))
-            line += f", {ratios[-1]:.2f}"
+            ours, *theirs = in_turns([lambda: model(given), *(lambda peer=peer: peer(given) for peer in beside)], args.rounds, clock)
+            for name, time_of in zip(names, theirs):
+                of_peers[name].append(time_of / ours)
+            ratios.append(min(theirs) / ours)
+            line += "".join(f", {name} {of_peers[name][-1]:.2f}" for name in names)
         if args.time and args.fixed:
             fixed = sylvite.compile(args.model, dims=sizes, options=options)
-            runs = [(block(lambda: model(given)), block(lambda: fixed(given))) for _ in range(args.rounds)]
-            to_fixed.append(statistics.median(ours for ours, _ in runs) / statistics.median(theirs for _, theirs in runs))
+            open_time, fixed_time = in_turns([lambda: model(given), lambda: fixed(given)], args.rounds, clock)
+            to_fixed.append(open_time / fixed_time)
             line += f", {to_fixed[-1]:.2f} of fixed sizes"
         print(line, flush=True)
     print(f"{args.count} sizes: {wrong} wrong, at most {worst:.1e} of the largest; {compiling} compiled kernels; "
           f"first run median {statistics.median(first):.1f} ms")
-    if ratios:
-        print(f"ONNX Runtime's time over Sylvite's: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}")
+    for name in names if ratios else ():
+        print(f"{name}'s time over Sylvite's: {summary(of_peers[name])}")
+    if len(names) > 1 and ratios:
+        print(f"The fastest peer's time over Sylvite's: {summary(ratios)}")
     if to_fixed:
-        print(f"Time over that of fixed sizes: geometric mean {statistics.geometric_mean(to_fixed):.2f}, worst {max(to_fixed):.2f}")
+        print(f"Time over that of fixed sizes: {summary(to_fixed)}")
     sys.exit(1 if wrong else 0)
 
 
