@@ -273,6 +273,16 @@ std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const
   return std::max<std::int64_t>(1, room_bytes / (bytes * problem.channels * pixels));
 }
 
+/// An open line may be the pixels of several images, which kernels of whole images divide among threads: blocks of channels
+/// would have every thread read and write parts of what another has in its cache. That is worth reading all filters, unless
+/// they are more; caches of others are up to three times as far as the one that all share.
+bool divides_line(const ConvProblem& problem) {
+  constexpr double of_others = 1.5;
+  const auto bytes = static_cast<double>(dtype_size(problem.element));
+  const auto moved = static_cast<double>(problem.out_width * (problem.channels + problem.out_channels));
+  return static_cast<double>(filter_bytes(problem, problem.out_blocks())) < of_others * bytes * moved;
+}
+
 ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
   const ConvTiling tile = best_tile(problem, room, machine);
   const std::int64_t tiles = tiles_of(problem, tile);
@@ -284,10 +294,9 @@ ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, 
   if (machine.threads > 1) {
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
     const std::int64_t threads = machine.threads;
-    // An open line may be the pixels of several images, which kernels of whole images divide among threads. Each run of
-    // pixels reads all filters: where these are many, one for each thread.
+    // Each run of pixels reads all filters: where these are many, one for each thread.
     const bool few_filters = divides_lines(problem);
-    const bool lines = room.is_line || few_filters;
+    const bool lines = few_filters || (room.is_line && divides_line(problem));
     const std::int64_t least = few_filters ? 2 * threads : lines ? threads : 1;
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point.lines_outer = lines ? 1 : 0;
