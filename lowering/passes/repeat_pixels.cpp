@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/error.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/values/size_table.h"
@@ -24,13 +25,21 @@ std::optional<std::int64_t> repetitions(const Tensor& places, std::int64_t from)
   return to / from;
 }
 
+/// What a reading makes of other sizes; nothing where it makes no such table, as where one element has all of one input.
+std::optional<std::int64_t> repetitions_at(const TableReading& reading, std::int64_t from) {
+  try {
+    return repetitions(reading.make({from}), from);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 /// Does each of other numbers of elements come as often? Places that follow from that number alone are asked for many more.
 bool is_so_at_all_sizes(const Tensor& places, std::int64_t from, std::int64_t each) {
   constexpr std::int64_t more = 1000;
   const TableReadings readings = readings_of(places);
   return readings != nullptr && std::ranges::any_of(*readings, [&](const TableReading& reading) {
-           return reading.numbers == Dims{from} &&
-                  repetitions(reading.make({from + more}), from + more) == each;
+           return reading.numbers == Dims{from} && repetitions_at(reading, from + more) == each;
          });
 }
 

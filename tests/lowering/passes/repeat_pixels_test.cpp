@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/error.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/values/size_table.h"
 #include "lowering/passes/pass_list.h"
@@ -75,8 +76,14 @@ TEST(RepeatPixels, WithOpenSizesWhatIsSoAtOneSizeStays) {
     const Graph graph = gathering(places);
     return !same_structure(repeat_pixels(graph, options), graph);
   };
+  const TableReading of_three{"of three", {3}, [](const Dims& n) {
+                                if (n.at(0) != 3) throw UnsupportedError("more than three");
+                                return repeated(3, 6);
+                              }};
   EXPECT_TRUE(is_repeated(make_size_table({any, twofold}), open));
-  for (const Tensor& places : {make_size_table({any}), make_size_table({half_more}), repeated(3, 6)}) {
+  EXPECT_TRUE(is_repeated(make_size_table({of_three, twofold}), open));
+  for (const Tensor& places :
+       {make_size_table({any}), make_size_table({half_more}), make_size_table({of_three}), repeated(3, 6)}) {
     EXPECT_FALSE(is_repeated(places, open));
     EXPECT_TRUE(is_repeated(places, {}));
   }
