@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <csignal>
-#include <cstdio>
 #include <new>
 #include <string>
 #include <vector>
@@ -42,7 +41,7 @@ int run_verb(const std::vector<std::string>& words) {
 }
 
 int fail(ErrorCode code, std::string_view message) {
-  fmt::print(stderr, "sylvite: error: {}\n", printable(message));
+  print_error(fmt::format("sylvite: error: {}\n", printable(message)));
   return static_cast<int>(code);
 }
 
@@ -70,5 +69,6 @@ int guarded_main(const std::vector<std::string>& words) {
 }  // namespace sylvite
 
 int main(int argc, char** argv) {
+  sylvite::open_standard_descriptors();
   return sylvite::guarded_main({argv + 1, argv + argc});
 }

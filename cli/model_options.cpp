@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <filesystem>
 
 #include "base/error.h"
@@ -88,7 +87,7 @@ void check_destinations(const Options& options) {
 
 void say(const Options& options, std::string_view text) {
   if (files_on_stdout(options).empty()) return print(text);
-  std::fwrite(text.data(), 1, text.size(), stderr);
+  print_error(text);
 }
 
 std::string summary_line(const std::string& model_path, const CompileReport& report) {

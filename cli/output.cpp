@@ -1,5 +1,8 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -29,6 +32,16 @@ void print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
   if (errno == EPIPE) throw ClosedPipe{};
   throw IoError("cannot write to standard output: {}", std::strerror(errno));
+}
+
+void print_error(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+}
+
+void open_standard_descriptors() {
+  for (int wanted = STDIN_FILENO; wanted <= STDERR_FILENO; ++wanted)
+    if (::fcntl(wanted, F_GETFD) < 0 && ::open("/dev/null", wanted == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0)
+      return;
 }
 
 void write_text(const std::string& path, std::string_view text) {

@@ -20,6 +20,13 @@ void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
   print(std::string_view(fmt::format(format, std::forward<Arguments>(arguments)...)));
 }
 
+/// To stderr. What cannot be written there is lost: there is nowhere left to say so, and the exit code tells.
+void print_error(std::string_view text);
+
+/// Opens the standard descriptors that the command was started without, so that no file of ours takes their numbers. What
+/// is printed to them fails then as before. Call it first.
+void open_standard_descriptors();
+
 /// Thrown by print when the reader of stdout went away.
 struct ClosedPipe {};
 

@@ -4,7 +4,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/table.h"
+#include "base/words.h"
 #include "cli/model_options.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "runtime/lock.h"
 
@@ -93,7 +95,8 @@ int verb_sweep(std::span<const std::string> arguments) {
     const Family family = prepare_family(open(item.model, setup, {}));
     print("{}/{} {}", index + 1, plan.items.size(), summary_line(item.model, family.report()));
   });
-  for (const std::string& error : report.errors) fmt::print(stderr, "sylvite: error: {}\n", error);
+  for (const std::string& error : report.errors)
+    print_error(fmt::format("sylvite: error: {}\n", printable(error)));
   print("{} done now, {} done before, {} failed\n", report.done, report.skipped, report.failed);
   if (report.elsewhere > 0) print("{} left to another process that runs this sweep\n", report.elsewhere);
   return static_cast<int>(report.code);

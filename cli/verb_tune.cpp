@@ -105,7 +105,7 @@ void say_done(const nlohmann::json& outcome, const CompileReport& report) {
   line["trials"] = report.trials;
   line["compiled"] = report.compiled;
   line["tune_seconds"] = report.tune_seconds;
-  fmt::print(stderr, "{}\n", line.dump());
+  print_error(line.dump() + "\n");
 }
 
 /// One combination of sizes, whose winners are shown.

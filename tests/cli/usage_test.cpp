@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -158,6 +160,27 @@ TEST_F(Usage, QuestionsCreateNoDatabase) {
   EXPECT_EQ(read_file(model_), small_model()) << "a file of the user is left alone";
   EXPECT_EQ(run_command({"compile", model_, "--db", model_}, folder_).exit_code, 0);
   EXPECT_EQ(read_file(model_), small_model());
+}
+
+/// The exit code of `sylvite ARGUMENTS REDIRECTIONS` in a shell.
+int exit_code_in_shell(const std::string& words) {
+  const int status = std::system(("exec " SYLVITE_COMMAND " " + words).c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+TEST_F(Usage, AnErrorThatCannotBeSaidHasItsCode) {
+  EXPECT_EQ(exit_code_in_shell("run " + folder_ + "/none.onnx 2> /dev/full"),
+            static_cast<int>(ErrorCode::io_failure));
+  EXPECT_EQ(exit_code_in_shell("frobnicate 2>&-"), usage_error);
+}
+
+// Else the first files that are opened take their numbers, and what is printed goes into them.
+TEST_F(Usage, ClosedStandardDescriptorsAreNotTakenByFiles) {
+  const std::string report = folder_ + "/report.json";
+  const std::string words = "run " + model_ + " --cache-dir " + folder_ + "/cache --json " + report;
+  EXPECT_EQ(exit_code_in_shell(words + " <&- >&- 2>&-"), static_cast<int>(ErrorCode::io_failure));
+  EXPECT_EQ(exit_code_in_shell(words + " > /dev/null <&- 2>&-"), 0);
+  EXPECT_TRUE(nlohmann::json::accept(read_file(report)));
 }
 
 TEST_F(Usage, APrecisionWithoutEffectIsSaid) {
