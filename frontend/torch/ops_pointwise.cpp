@@ -313,8 +313,11 @@ void atan2(TorchContext& c) {
   c.output(angle_of(pair.b, pair.a));
 }
 
+/// log(2) has too few digits in 16 bits: those are computed in f32.
 void exp2(TorchContext& c) {
-  c.output(apply(Op::exp, c.operand("self", c.result_dtype()) * std::log(2.0)));
+  const DType dtype = c.result_dtype();
+  const Sym x = c.operand("self", dtype == DType::f64 ? dtype : DType::f32);
+  c.output(narrowed(apply(Op::exp, x * std::log(2.0)), dtype));
 }
 void log2(TorchContext& c) {
   c.output(apply(Op::log, c.operand("self", c.result_dtype())) * (1 / std::log(2.0)));

