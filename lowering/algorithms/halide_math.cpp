@@ -247,12 +247,6 @@ Expr strict_less_equal(const Expr& a, const Expr& b) {
 Expr strict_equal(const Expr& a, const Expr& b) {
   return a.type().is_float() ? strict(Call::strict_eq, Halide::Bool(), a, b) : a == b;
 }
-Expr equal_numbers(const Expr& a, const Expr& b) {
-  Expr equal = strict_equal(a, b);
-  if (!is_number(a)) equal = equal && !is_not_a_number(a);
-  if (!is_number(b) && !Halide::Internal::equal(a, b)) equal = equal && !is_not_a_number(b);
-  return equal;
-}
 Expr is_not_a_number(const Expr& x) {
   return x.type().is_float() ? magnitude_bits(x) > infinity_bits(x) : Halide::Internal::const_false();
 }

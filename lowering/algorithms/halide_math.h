@@ -29,9 +29,6 @@ class DeviceMath {
 [[nodiscard]] Halide::Expr strict_less(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr strict_less_equal(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr strict_equal(const Halide::Expr& a, const Halide::Expr& b);
-/// The same where an operand comes from plain arithmetic, a conversion of f16, or what selections choose: of these the code
-/// generator takes for granted that they are numbers, also in a strict comparison, and finds that they equal themselves.
-[[nodiscard]] Halide::Expr equal_numbers(const Halide::Expr& a, const Halide::Expr& b);
 [[nodiscard]] Halide::Expr is_not_a_number(const Halide::Expr& x);  ///< false for integers
 [[nodiscard]] Halide::Expr is_infinity(const Halide::Expr& x);      ///< likewise
 /// Propagate NaN from either side.

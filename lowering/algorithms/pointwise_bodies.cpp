@@ -10,6 +10,7 @@
 #include "frontend/ops/op_table.h"
 #include "frontend/ops/philox.h"
 #include "lowering/algorithms/coarse_math.h"
+#include "lowering/algorithms/halide_comparisons.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
 
@@ -93,18 +94,6 @@ Expr to_float(const Expr& x) {
   return x.type().is_float() ? convert_float(x, Halide::Float(32)) : cast<float>(x);
 }
 
-/// Does the code generator know nothing of x? It takes what comes from plain arithmetic for a number.
-bool is_opaque(const Expr& x) {
-  const auto* call = x.as<Halide::Internal::Call>();
-  return Halide::Internal::is_const(x) ||
-         (call && (call->call_type == Halide::Internal::Call::Image || call->is_strict_float_intrinsic()));
-}
-
-Expr at_most(const Expr& a, const Expr& b) {
-  if (is_opaque(a) && is_opaque(b)) return strict_less_equal(a, b);
-  return strict_less(a, b) || equal_numbers(a, b);
-}
-
 constexpr float rounder = 12582912.0F;  // 1.5 2^23: a sum with it has no place for a fraction
 constexpr int rounder_bits = 0x4b400000;
 
@@ -126,7 +115,7 @@ Expr opaque_signed(const Expr& x) {
 Expr convert(const Expr& x, DType from, DType to) {
   const Halide::Type type = compute_type_of(to);
   if (to == from) return x;
-  if (to == DType::boolean) return !equal_numbers(x, constant_like(x, 0));
+  if (to == DType::boolean) return !is_equal(x, constant_like(x, 0));
   if (to == DType::bf16) return to_storage(to_float(x), to);  // what reads it widens it
   if (to == DType::f16 || is_narrow_float(to)) return from_storage(to_storage(to_float(x), to), to);
   if (is_narrow(to))
@@ -408,11 +397,11 @@ constexpr PointwiseBody bodies[] = {
      nullptr, nullptr, mod_text},
     {Op::minimum, binary<nan_min>, "nan_min({0}, {1})"},
     {Op::maximum, binary<nan_max>, "nan_max({0}, {1})"},
-    {Op::equal, binary<equal_numbers>, "{0} == {1}"},
-    {Op::less, binary<strict_less>, "{0} < {1}"},
-    {Op::less_equal, binary<at_most>, "{0} <= {1}"},
-    {Op::greater, swapped<strict_less>, "{0} > {1}"},
-    {Op::greater_equal, swapped<at_most>, "{0} >= {1}"},
+    {Op::equal, binary<is_equal>, "{0} == {1}"},
+    {Op::less, binary<is_less>, "{0} < {1}"},
+    {Op::less_equal, binary<is_at_most>, "{0} <= {1}"},
+    {Op::greater, swapped<is_less>, "{0} > {1}"},
+    {Op::greater_equal, swapped<is_at_most>, "{0} >= {1}"},
     {Op::logical_and, [](const Operands& o) { return o.x[0] && o.x[1]; }, "{0} && {1}"},
     {Op::logical_or, [](const Operands& o) { return o.x[0] || o.x[1]; }, "{0} || {1}"},
     {Op::logical_xor, [](const Operands& o) { return o.x[0] != o.x[1]; }, "{0} != {1}"},

@@ -57,12 +57,15 @@ TEST(SpecialValues, EqualNothing) {
     }
     for (const char* of :
          {"equal(%x, %x)", "equal(%a, %a)", "equal(%b, %z)", "less_equal(%a, %a)", "equal(%d, %one)",
-          "greater_equal(%d, %one)", "equal(%x, %y)", "cast(%a) {to=\"bool\"}"}) {
+          "greater_equal(%d, %one)", "equal(%x, %y)", "cast(%a) {to=\"bool\"}", "equal(%x, %up)",
+          "equal(%down, %a)", "less(%x, %up)", "less(%down, %a)", "greater(%d, %down)", "less_equal(%x, %up)",
+          "greater_equal(%a, %down)", "less(%up, %x)", "less_equal(%up, %x)"}) {
       // A product by the constant zero that is rounded to f16 is zero to the code generator.
       if (type == DType::f16 && std::string_view(of) == "equal(%b, %z)") continue;
       check_kernel(
           fmt::format("graph g(%x: {0}[20], %y: {0}[20]) {{\n  %z = constant {0}[] {{0.0}}\n"
-                      "  %one = constant {0}[] {{1.0}}\n  %a: {0}[20] = sub(%x, %y)\n"
+                      "  %one = constant {0}[] {{1.0}}\n  %up = constant {0}[] {{inf}}\n  %down = constant "
+                      "{0}[] {{-inf}}\n  %a: {0}[20] = sub(%x, %y)\n"
                       "  %b: {0}[20] = mul(%x, %z)\n  %d: {0}[20] = div(%x, %y)\n  %e: bool[20] = {1}\n"
                       "  %f: {0}[20] = where(%e, %x, %one)\n  return %e, %f\n}}\n",
                       dtype_name(type), of),
