@@ -11,6 +11,7 @@
 #include "frontend/ops/philox.h"
 #include "lowering/algorithms/coarse_math.h"
 #include "lowering/algorithms/halide_comparisons.h"
+#include "lowering/algorithms/halide_integers.h"
 #include "lowering/algorithms/halide_math.h"
 #include "lowering/algorithms/halide_types.h"
 
@@ -24,7 +25,7 @@ using Halide::Expr;
 using Halide::select;
 
 Expr negate(const Expr& x) {
-  if (!x.type().is_float()) return -x;
+  if (!x.type().is_float()) return wrapped_negative(x);
   const Halide::Type bits = Halide::UInt(x.type().bits());
   const Expr sign = Halide::Internal::make_const(bits, 1) << (x.type().bits() - 1);
   return Halide::reinterpret(x.type(), Halide::reinterpret(bits, x) ^ sign);
@@ -32,7 +33,7 @@ Expr negate(const Expr& x) {
 
 Expr absolute(const Expr& x) {
   if (x.type().is_uint()) return x;
-  if (!x.type().is_float()) return select(x < 0, -x, x);
+  if (!x.type().is_float()) return select(x < 0, wrapped_negative(x), x);
   const Halide::Type bits = Halide::UInt(x.type().bits());
   return Halide::reinterpret(x.type(), Halide::reinterpret(bits, x) & (bits.max() >> 1));
 }
@@ -197,27 +198,11 @@ Expr modulo(const Expr& a, const Expr& b, bool sign_of_dividend) {
   return select(!strict_equal(rest, zero) && other_sign, strict_add(rest, b), rest);
 }
 
-/// Exponentiation by squaring, wrapping; a negative exponent gives 0, or +-1 for bases +-1.
-Expr integer_pow(const Expr& a, const Expr& b) {
-  Expr result = constant_like(a, 1);
-  Expr power = a;
-  for (int bit = 0; bit < 6; ++bit) {
-    result = select(((b >> bit) & 1) != 0, result * power, result);
-    power = power * power;
-  }
-  if (b.type().is_uint()) return result;
-  const Expr inverse =
-      select(a == 1, constant_like(a, 1),
-             select(a == constant_like(a, -1),
-                    select((b & 1) != 0, constant_like(a, -1), constant_like(a, 1)), constant_like(a, 0)));
-  return select(b < 0, inverse, result);
-}
-
 /// Common constant exponents are multiplications.
 Expr power(const Expr& a, const Expr& b) {
   if (!a.type().is_float()) {
     return b.type().is_float() ? cast(a.type(), math_pow(cast<double>(a), cast<double>(b)))
-                               : integer_pow(a, cast(a.type(), b));
+                               : wrapped_power(a, cast(a.type(), b));
   }
   if (const auto exponent = Halide::Internal::as_const_float(b)) {
     if (*exponent == 2) return strict_mul(a, a);
@@ -233,11 +218,11 @@ Expr shift(const Expr& a, const Expr& b, bool left) {
   const Expr most = constant_like(b, a.type().bits() - 1);
   if (a.type().is_uint()) {
     const Expr amount = Halide::min(b, most);
-    return select(b >= bits, constant_like(a, 0), left ? a << amount : a >> amount);
+    return select(b >= bits, constant_like(a, 0), left ? wrapped_shift(a, amount) : a >> amount);
   }
   const Expr amount = Halide::clamp(b, constant_like(b, 0), most);
   const Expr beyond = left ? constant_like(a, 0) : a >> most;  // as many bits of the sign
-  return select(b < 0 || b >= bits, beyond, left ? a << amount : a >> amount);
+  return select(b < 0 || b >= bits, beyond, left ? wrapped_shift(a, amount) : a >> amount);
 }
 
 Expr low_word(const Expr& x) {
@@ -387,9 +372,9 @@ constexpr PointwiseBody bodies[] = {
     {Op::is_inf, [](const Operands& o) { return is_infinite(o.node, o.x[0]); }, not_printed},
     {Op::cast, converted, nullptr, nullptr, cast_text},
     {Op::bitcast, [](const Operands& o) { return reinterpret_bits(o.x[0], o.from, o.to); }, not_printed},
-    {Op::add, binary<strict_add>, "{0} + {1}"},
-    {Op::sub, binary<strict_sub>, "{0} - {1}"},
-    {Op::mul, binary<strict_mul>, "{0} * {1}"},
+    {Op::add, binary<wrapped_add>, "{0} + {1}"},
+    {Op::sub, binary<wrapped_sub>, "{0} - {1}"},
+    {Op::mul, binary<wrapped_mul>, "{0} * {1}"},
     {Op::div, divide, "{0} / {1}", "div_fast({0}, {1})"},
     {Op::pow, binary<power>, "powf({0}, {1})", "pow_fast({0}, {1})"},
     {Op::mod,
