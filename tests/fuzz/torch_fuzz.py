@@ -137,6 +137,7 @@ BINARY = {
     "hypot": lambda x, y: torch.hypot(x, y + 0.1), "logaddexp": torch.logaddexp, "xlogy": lambda x, y: torch.xlogy(x, y.abs() + 0.1),
     "copysign": torch.copysign, "fmod": lambda x, y: torch.fmod(x, y.abs() + 0.5), "remainder": lambda x, y: torch.remainder(x, y.abs() + 0.5),
     "where": lambda x, y: torch.where(x > y, x, y * 0.5), "lerp": lambda x, y: torch.lerp(x, y, 0.3), "mse": lambda x, y: F.mse_loss(x, y.expand_as(x)),
+    "same": lambda x, y: (x - y) / (x - y) == 1,
     "addcmul": lambda x, y: torch.addcmul(x, x, y, value=0.5), "lt": torch.lt, "eq": torch.eq, "floor_divide": lambda x, y: torch.floor_divide(x.detach(), y.detach().abs() + 0.5),
     "smooth_l1": lambda x, y: F.smooth_l1_loss(x, y.expand_as(x), reduction="none"), "cosine": lambda x, y: F.cosine_similarity(x, y, dim=-1),
     "huber": lambda x, y: F.huber_loss(x, y.expand_as(x)), "bce": lambda x, y: F.binary_cross_entropy_with_logits(x, y.sigmoid().expand_as(x)),
@@ -148,6 +149,7 @@ INTEGER = {
     "or": lambda x: x | 1, "xor": lambda x: x ^ 3, "shift": lambda x: x << 1, "right": lambda x: x >> 1, "float": lambda x: x.to(torch.get_default_dtype()) * 0.1,
     "sum": lambda x: x.sum(-1), "cumsum": lambda x: x.cumsum(-1), "max": lambda x: x.amax(-1), "sort": lambda x: x.sort(-1).values,
     "one_hot": lambda x: F.one_hot(x % 5, 5), "clamp": lambda x: x.clamp(-2, 3), "int": lambda x: x.int(), "not": lambda x: ~x, "div": lambda x: x / 4,
+    "hash": lambda x: ((x & 0xFFFF) * 1103515245 + 12345) >> 16, "mix": lambda x: (x ^ (x << 13)) ^ ((x ^ (x << 13)) >> 17), "wrap": lambda x: (x << 30) // 3,
     "bincount": lambda x: (x.unsqueeze(-1) == torch.arange(4)).sum(0), "flip": lambda x: x.flip(0),
 }  # fmt: skip
 
