@@ -68,12 +68,20 @@ bool holds_rows(const CudaColumnsProblem& problem, const CudaColumnsChoice& choi
          std::int64_t{choice.unroll} * choice.cluster * choice.deep >= problem.rows;
 }
 
-/// All loads of a thread are used; what is used again is held, by as many threads as have rows.
+/// All loads of a thread are used, and many are under way; what is used again is held, by as many threads as have rows.
 double penalty_of_rows(const CudaColumnsProblem& problem, const CudaColumnsChoice& choice) {
   const auto under_way = static_cast<double>(choice.unroll * choice.cluster * choice.deep);
   const auto rows = static_cast<double>(problem.rows);
-  if (!is_read_again(problem)) return under_way <= rows ? 0 : 8;
-  return holds_rows(problem, choice) ? 2 * std::log2(under_way / rows) : 8;
+  if (holds_rows(problem, choice)) return 2 * std::log2(under_way / rows) + std::log2(choice.unroll / 4.) / 2;
+  const bool has_all = !is_read_again(problem) && under_way <= rows;
+  return (has_all ? 0 : 8) + std::log2(16. / choice.unroll);
+}
+
+/// Whole lines of 128 bytes, of which threads have all.
+double penalty_of_lanes(const CudaColumnsProblem& problem, int lanes) {
+  const auto vectors = static_cast<double>(problem.columns / vector_of(problem));
+  return (lanes == 8 ? 0 : 1) +
+         2 * std::log2(static_cast<double>(lanes * strips_of(problem, lanes)) / vectors);
 }
 
 /// A block for each multiprocessor, where there is enough to read that the blocks of a cluster find each other in that time.
@@ -214,10 +222,8 @@ std::vector<CudaColumnsChoice> cuda_columns_choices(const CudaColumnsProblem& pr
           if (cluster > most_blocks || threads < 128 || threads > 1024 || !fits ||
               std::int64_t{lanes} * vector % cluster != 0)
             continue;
-          // Lines of 128 bytes, blocks of 512 threads, and all loads of a thread used.
-          const double penalty = penalty_of_blocks(problem, choice) + (lanes == 8 ? 0 : 1) +
-                                 std::abs(std::log2(threads / 512.)) + std::log2(16. / unroll) +
-                                 penalty_of_rows(problem, choice);
+          const double penalty = penalty_of_blocks(problem, choice) + penalty_of_lanes(problem, lanes) +
+                                 penalty_of_rows(problem, choice) + std::abs(std::log2(threads / 512.));
           for (const bool streams : {false, true})
             rated.emplace_back(penalty + (streams == is_large ? 0 : 0.5),
                                CudaColumnsChoice{lanes, deep, unroll, cluster, streams});
