@@ -18,9 +18,9 @@
 namespace sylvite {
 namespace {
 
-/// A variance's sum, and that of its mean: both fold `axes` of `x`.
+/// A variance's sum, and that of its mean, fold `axes` of `x`.
 struct Match {
-  ValueId x = no_value, sum = no_value;
+  ValueId x = no_value;
   Dims axes;
 };
 
@@ -59,7 +59,7 @@ std::optional<Match> match_variance(const Graph& graph, const Node& node) {
     return std::nullopt;
   const auto count = static_cast<double>(extent_of(type.dims(), axes));
   if (std::abs(mean.factor * count - 1) > 1e-5) return std::nullopt;
-  return Match{x, mean.base, axes};
+  return Match{x, axes};
 }
 
 /// x seen as parts, which are folded along `inner`; what these leave is folded along `outer`.
@@ -131,7 +131,7 @@ class VarianceDivider {
       const std::optional<Match> match = match_variance(graph, node);
       if (match && parts_of(graph.type(match->x).dims(), match->axes)) variances_[node.outputs[0]] = *match;
     }
-    for (const auto& [variance, match] : variances_) sums_.emplace(match.sum, std::nullopt);
+    for (const auto& [variance, match] : variances_) sums_.emplace(Folded{match.x, match.axes}, std::nullopt);
   }
 
   Graph run() {
@@ -140,6 +140,8 @@ class VarianceDivider {
   }
 
  private:
+  using Folded = std::pair<ValueId, Dims>;  ///< a value, and its folded axes
+
   /// A sum's parts, their means, and what these leave.
   struct Divided {
     Parts parts;
@@ -148,10 +150,9 @@ class VarianceDivider {
 
   bool divide(GraphRewriter& rewriter, const Node& node) {
     if (node.op != Op::reduce_sum) return false;
-    const ValueId result = node.outputs[0];
-    if (const auto sum = sums_.find(result); sum != sums_.end())
-      return divide_sum(rewriter, node, sum->second);
-    const auto variance = variances_.find(result);
+    const auto sum = sums_.find(Folded{node.inputs[0], sorted_axes(node)});
+    if (sum != sums_.end()) return divide_sum(rewriter, node, sum->second);
+    const auto variance = variances_.find(node.outputs[0]);
     return variance != variances_.end() && divide_variance(rewriter, node, variance->second);
   }
 
@@ -169,16 +170,21 @@ class VarianceDivider {
 
   bool divide_sum(GraphRewriter& rewriter, const Node& node, std::optional<Divided>& divided) const {
     GraphBuilder builder(rewriter.graph());
-    divided = Divided{*parts_of(graph_.type(node.inputs[0]).dims(), sorted_axes(node))};
-    const Sym x = reshape(Sym(builder, rewriter.mapped(node.inputs[0])), divided->parts.dims);
-    const auto length = static_cast<double>(divided->parts.length);
-    const Sym means = fold_inner(divided->parts, x) * (1 / length);
-    const Sym total = fold_outer(divided->parts, left_of(divided->parts, means)) * length;
-    divided->x = x.id();
-    divided->means = means.id();
-    divided->total = total.id();
+    if (!divided) divided = divided_sum(builder, rewriter, node);
+    const Sym total(builder, divided->total);
     rewriter.set(node.outputs[0], reshape(total, graph_.type(node.outputs[0]).dims()).id());
     return true;
+  }
+  [[nodiscard]] Divided divided_sum(GraphBuilder& builder, GraphRewriter& rewriter, const Node& node) const {
+    Divided divided{*parts_of(graph_.type(node.inputs[0]).dims(), sorted_axes(node))};
+    const Sym x = reshape(Sym(builder, rewriter.mapped(node.inputs[0])), divided.parts.dims);
+    const auto length = static_cast<double>(divided.parts.length);
+    const Sym means = fold_inner(divided.parts, x) * (1 / length);
+    const Sym total = fold_outer(divided.parts, left_of(divided.parts, means)) * length;
+    divided.x = x.id();
+    divided.means = means.id();
+    divided.total = total.id();
+    return divided;
   }
 
   [[nodiscard]] static Sym fold_inner(const Parts& parts, Sym x) {
@@ -187,7 +193,7 @@ class VarianceDivider {
 
   bool divide_variance(GraphRewriter& rewriter, const Node& node, const Match& match) const {
     GraphBuilder builder(rewriter.graph());
-    const std::optional<Divided>& divided = sums_.at(match.sum);
+    const std::optional<Divided>& divided = sums_.at(Folded{match.x, match.axes});
     const Parts& parts = divided->parts;
     const auto length = static_cast<double>(parts.length);
     const auto count = static_cast<double>(extent_of(graph_.type(match.x).dims(), match.axes));
@@ -201,8 +207,8 @@ class VarianceDivider {
   }
 
   const Graph& graph_;
-  std::map<ValueId, Match> variances_;              ///< by their sums of squares
-  std::map<ValueId, std::optional<Divided>> sums_;  ///< that their means are made of; once they are divided
+  std::map<ValueId, Match> variances_;             ///< by their sums of squares
+  std::map<Folded, std::optional<Divided>> sums_;  ///< their sums, once they are divided
 };
 
 }  // namespace

@@ -68,6 +68,14 @@ TEST(DivideVariances, OfChannelsAreThoseOfImages) {
   expect_divided(variance_of({32, 64, 32, 32}, {0, 2, 3}), {32, 64, 32, 32}, {32, 64});
 }
 
+/// As of a mean that others need without the folded dim.
+TEST(DivideVariances, AllSumsOfWhatIsDividedAreOne) {
+  Graph graph = variance_of({65536, 32}, {0});
+  graph.outputs.push_back(
+      graph.add(Op::reduce_sum, {graph.inputs[0]}, {{"axes", Dims{0}}, {"keepdims", std::int64_t{0}}}));
+  expect_divided(graph, {512, 128, 32}, {512, 32});
+}
+
 TEST(DivideVariances, WhatIsSmallOrHasNoEqualPartsStays) {
   const auto stays = [](const Dims& dims, const Dims& axes) {
     return folds_in(divide_variances(variance_of(dims, axes))) == std::vector<Dims>{dims, dims};
