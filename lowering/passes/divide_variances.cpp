@@ -19,7 +19,7 @@ namespace sylvite {
 namespace {
 
 /// A variance's sum, and that of its mean, fold `axes` of `x`.
-struct Match {
+struct Variance {
   ValueId x = no_value;
   Dims axes;
 };
@@ -37,13 +37,13 @@ Dims sorted_axes(const Node& node) {
   return axes;
 }
 
-std::int64_t extent_of(const Dims& dims, const Dims& axes) {
+std::int64_t folded_extent(const Dims& dims, const Dims& axes) {
   std::int64_t extent = 1;
   for (const std::int64_t axis : axes) extent *= dims[static_cast<std::size_t>(axis)];
   return extent;
 }
 
-std::optional<Match> match_variance(const Graph& graph, const Node& node) {
+std::optional<Variance> match_variance(const Graph& graph, const Node& node) {
   if (node.op != Op::reduce_sum) return std::nullopt;
   const ValueId centered = squared_value(graph, node.inputs[0]);
   const Node* sub = centered == no_value ? nullptr : producer_if(graph, centered, Op::sub);
@@ -57,13 +57,13 @@ std::optional<Match> match_variance(const Graph& graph, const Node& node) {
   if (sorted_axes(*sum) != axes || type.layout != Layout{} || type.dtype != DType::f32 ||
       graph.type(centered).dims() != type.dims())
     return std::nullopt;
-  const auto count = static_cast<double>(extent_of(type.dims(), axes));
+  const auto count = static_cast<double>(folded_extent(type.dims(), axes));
   if (std::abs(mean.factor * count - 1) > 1e-5) return std::nullopt;
-  return Match{x, axes};
+  return Variance{x, axes};
 }
 
 /// x seen as parts, which are folded along `inner`; what these leave is folded along `outer`.
-struct Parts {
+struct VarianceParts {
   Dims dims;
   Dims inner;
   std::int64_t outer = 0;
@@ -74,20 +74,20 @@ struct Parts {
 constexpr std::int64_t least_blocks = 264;  // two for each multiprocessor of a large card
 
 /// The longest part of at most `most` elements that a length divides into, so that there are enough; 0: none of `least`.
-std::int64_t part_of(std::int64_t length, std::int64_t blocks_of_part, std::int64_t least,
-                     std::int64_t most) {
+std::int64_t longest_part_of(std::int64_t length, std::int64_t blocks_of_part, std::int64_t least,
+                             std::int64_t most) {
   for (std::int64_t count = ceil_div(length, most); count * least <= length; ++count)
     if (length % count == 0 && count * blocks_of_part >= least_blocks) return count > 1 ? length / count : 0;
   return 0;
 }
 
 /// Folded dims behind all others: parts of rows.
-std::optional<Parts> parts_of_rows(const Dims& dims, std::size_t kept) {
+std::optional<VarianceParts> variance_parts_of_rows(const Dims& dims, std::size_t kept) {
   constexpr std::int64_t least = 1 << 10, most = 1 << 14;
   const std::int64_t length = product(dims, kept, dims.size());
-  const std::int64_t part = part_of(length, product(dims, 0, kept), least, most);
+  const std::int64_t part = longest_part_of(length, product(dims, 0, kept), least, most);
   if (part == 0) return std::nullopt;
-  Parts parts{{dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(kept)}, {}, 0, part};
+  VarianceParts parts{{dims.begin(), dims.begin() + static_cast<std::ptrdiff_t>(kept)}, {}, 0, part};
   parts.outer = static_cast<std::int64_t>(kept);
   parts.inner = {parts.outer + 1};
   parts.dims.insert(parts.dims.end(), {length / part, part});
@@ -95,41 +95,42 @@ std::optional<Parts> parts_of_rows(const Dims& dims, std::size_t kept) {
 }
 
 /// One folded dim ahead of others: parts of the rows of columns.
-std::optional<Parts> parts_of_columns(const Dims& dims, std::size_t axis) {
+std::optional<VarianceParts> variance_parts_of_columns(const Dims& dims, std::size_t axis) {
   constexpr std::int64_t least = 64, most = 1 << 10, strip = 32;
   const std::int64_t strips = product(dims, 0, axis) * ceil_div(product(dims, axis + 1, dims.size()), strip);
-  const std::int64_t part = part_of(dims[axis], strips, least, most);
+  const std::int64_t part = longest_part_of(dims[axis], strips, least, most);
   if (part == 0) return std::nullopt;
-  Parts parts{dims, {static_cast<std::int64_t>(axis) + 1}, static_cast<std::int64_t>(axis), part};
+  VarianceParts parts{dims, {static_cast<std::int64_t>(axis) + 1}, static_cast<std::int64_t>(axis), part};
   parts.dims[axis] = part;
   parts.dims.insert(parts.dims.begin() + static_cast<std::ptrdiff_t>(axis), dims[axis] / part);
   return parts;
 }
 
 /// Several folded dims with others between or behind them, as of images: parts along the first.
-std::optional<Parts> parts_along_first(const Dims& dims, const Dims& axes) {
+std::optional<VarianceParts> variance_parts_along_first(const Dims& dims, const Dims& axes) {
   constexpr std::int64_t least_count = 8, least = 32, most = 1 << 14;
-  Parts parts{dims, {axes.begin() + 1, axes.end()}, axes[0]};
-  parts.length = extent_of(dims, parts.inner);
+  VarianceParts parts{dims, {axes.begin() + 1, axes.end()}, axes[0]};
+  parts.length = folded_extent(dims, parts.inner);
   if (dims[static_cast<std::size_t>(axes[0])] < least_count || parts.length < least || parts.length > most)
     return std::nullopt;
   return parts;
 }
 
-std::optional<Parts> parts_of(const Dims& dims, const Dims& axes) {
+std::optional<VarianceParts> variance_parts_of(const Dims& dims, const Dims& axes) {
   constexpr std::int64_t much = 2 << 20;  // elements, which do not stay near from one kernel to the next
   if (axes.empty() || product(dims, 0, dims.size()) < much) return std::nullopt;
   const auto first = static_cast<std::size_t>(axes[0]);
-  if (first + axes.size() == dims.size()) return parts_of_rows(dims, first);
-  return axes.size() == 1 ? parts_of_columns(dims, first) : parts_along_first(dims, axes);
+  if (first + axes.size() == dims.size()) return variance_parts_of_rows(dims, first);
+  return axes.size() == 1 ? variance_parts_of_columns(dims, first) : variance_parts_along_first(dims, axes);
 }
 
 class VarianceDivider {
  public:
   explicit VarianceDivider(const Graph& graph) : graph_(graph) {
     for (const Node& node : graph.nodes()) {
-      const std::optional<Match> match = match_variance(graph, node);
-      if (match && parts_of(graph.type(match->x).dims(), match->axes)) variances_[node.outputs[0]] = *match;
+      const std::optional<Variance> match = match_variance(graph, node);
+      if (match && variance_parts_of(graph.type(match->x).dims(), match->axes))
+        variances_[node.outputs[0]] = *match;
     }
     for (const auto& [variance, match] : variances_) sums_.emplace(Folded{match.x, match.axes}, std::nullopt);
   }
@@ -144,7 +145,7 @@ class VarianceDivider {
 
   /// A sum's parts, their means, and what these leave.
   struct Divided {
-    Parts parts;
+    VarianceParts parts;
     ValueId x = no_value, means = no_value, total = no_value;
   };
 
@@ -157,14 +158,14 @@ class VarianceDivider {
   }
 
   /// What parts leave, without the dims that they are folded along: no image any more.
-  [[nodiscard]] static Sym left_of(const Parts& parts, Sym folded) {
+  [[nodiscard]] static Sym left_of(const VarianceParts& parts, Sym folded) {
     Dims dims;
     for (std::size_t d = 0; d < folded.dims().size(); ++d)
       if (std::ranges::find(parts.inner, static_cast<std::int64_t>(d)) == parts.inner.end())
         dims.push_back(folded.dims()[d]);
     return reshape(folded, dims);
   }
-  [[nodiscard]] static Sym fold_outer(const Parts& parts, Sym left) {
+  [[nodiscard]] static Sym fold_outer(const VarianceParts& parts, Sym left) {
     return reduce(Op::reduce_sum, left, {parts.outer}, true);
   }
 
@@ -176,7 +177,7 @@ class VarianceDivider {
     return true;
   }
   [[nodiscard]] Divided divided_sum(GraphBuilder& builder, GraphRewriter& rewriter, const Node& node) const {
-    Divided divided{*parts_of(graph_.type(node.inputs[0]).dims(), sorted_axes(node))};
+    Divided divided{*variance_parts_of(graph_.type(node.inputs[0]).dims(), sorted_axes(node))};
     const Sym x = reshape(Sym(builder, rewriter.mapped(node.inputs[0])), divided.parts.dims);
     const auto length = static_cast<double>(divided.parts.length);
     const Sym means = fold_inner(divided.parts, x) * (1 / length);
@@ -187,16 +188,16 @@ class VarianceDivider {
     return divided;
   }
 
-  [[nodiscard]] static Sym fold_inner(const Parts& parts, Sym x) {
+  [[nodiscard]] static Sym fold_inner(const VarianceParts& parts, Sym x) {
     return reduce(Op::reduce_sum, x, {parts.inner.begin(), parts.inner.end()}, true);
   }
 
-  bool divide_variance(GraphRewriter& rewriter, const Node& node, const Match& match) const {
+  bool divide_variance(GraphRewriter& rewriter, const Node& node, const Variance& match) const {
     GraphBuilder builder(rewriter.graph());
     const std::optional<Divided>& divided = sums_.at(Folded{match.x, match.axes});
-    const Parts& parts = divided->parts;
+    const VarianceParts& parts = divided->parts;
     const auto length = static_cast<double>(parts.length);
-    const auto count = static_cast<double>(extent_of(graph_.type(match.x).dims(), match.axes));
+    const auto count = static_cast<double>(folded_extent(graph_.type(match.x).dims(), match.axes));
     const Sym means(builder, divided->means);
     const Sym apart = Sym(builder, divided->x) - means;
     const Sym within = left_of(parts, fold_inner(parts, apart * apart));
@@ -207,7 +208,7 @@ class VarianceDivider {
   }
 
   const Graph& graph_;
-  std::map<ValueId, Match> variances_;             ///< by their sums of squares
+  std::map<ValueId, Variance> variances_;          ///< by their sums of squares
   std::map<Folded, std::optional<Divided>> sums_;  ///< their sums, once they are divided
 };
 
