@@ -55,8 +55,8 @@ class RowFolder {
     }
     for (std::size_t i = groups_.size(); i-- > 0;)  // the last sum of several may take all that it is made of
       if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) {
-        while (take_sums(i)) {  // what it took may read further ones
-        }
+        bool has_taken = take_sums(i);
+        while (has_taken) has_taken = take_sums(i, true);  // what it took may read further ones
         join_front(i);
       }
     std::erase_if(groups_, [](const Group& group) { return group.nodes.empty(); });
@@ -64,13 +64,14 @@ class RowFolder {
   }
 
  private:
-  bool take_sums(std::size_t i) {
+  /// Those that group i reads; with `near_alone` those that fold what it reads anyway, or little.
+  bool take_sums(std::size_t i, bool near_alone = false) {
     std::set<NodeId> nodes(groups_[i].nodes.begin(), groups_[i].nodes.end());
     std::vector<std::size_t> taken;
     for (const auto& [value, sum] : sums_) {
       const bool is_read =
           std::ranges::any_of(readers_[value], [&](NodeId id) { return nodes.contains(id); });
-      if (is_read) taken.push_back(sum);
+      if (is_read && (!near_alone || is_near(sum, i))) taken.push_back(sum);
     }
     // What others read of memory before this group stays where it is made.
     for (std::size_t count = 0; count != taken.size();) {
@@ -99,6 +100,15 @@ class RowFolder {
     }
     groups_[i] = std::move(together);
     return true;
+  }
+
+  /// Does a sum fold what group i reads anyway, or little? Else what it folds would stay in memory until then.
+  [[nodiscard]] bool is_near(std::size_t sum, std::size_t i) const {
+    constexpr std::int64_t little = 1 << 20;  // bytes, which are read in less time than a launch takes
+    const std::set<ValueId> read = values_read(graph_, groups_[i]);
+    return std::ranges::all_of(values_read(graph_, groups_[sum]), [&](ValueId id) {
+      return read.contains(id) || graph_.type(id).byte_size() <= little;
+    });
   }
 
   /// What a fold of many elements takes of another that stays where it is made, as its results are read on the way: both are made

@@ -116,5 +116,18 @@ TEST_F(RowFolds, WorkTakesSumsOfSums) {
   expect_faithful(graph, lower(graph, with_template_for(2)), 1e-4);
 }
 
+/// What each of a chain folds is large, and another's: taken together all of it would stay in memory.
+TEST_F(RowFolds, AChainOfFoldsOfOtherRowsIsNoKernel) {
+  ValueId total = no_value;
+  for (int i = 0; i < 6; ++i) {
+    const ValueId rows = graph.add_input(fmt::format("rows{}", i), f32({640, 512}));
+    const ValueId most =
+        graph.add(Op::reduce_max, {rows}, {{"axes", Dims{1}}, {"keepdims", std::int64_t{1}}});
+    total = total == no_value ? most : graph.add(Op::add, {total, most});
+  }
+  graph.outputs = {total};
+  EXPECT_GE(launches(with_template_for(8)), 3U);
+}
+
 }  // namespace
 }  // namespace sylvite::row_folds_test
