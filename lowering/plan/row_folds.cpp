@@ -19,15 +19,16 @@ bool is_row_fold(const Node& node) {
          node.attributes.integer("keepdims") != 0 && !node.attributes.integers("axes").empty();
 }
 
-/// One output, and a fold of rows as the only anchor.
-bool folds_rows(const Graph& graph, const Group& group) {
-  int sums = 0, anchors = 0;
+/// The only anchor of what has one output, if it is a fold.
+const Node* only_fold(const Graph& graph, const Group& group) {
+  const Node* anchor = nullptr;
   for (const NodeId id : group.nodes) {
     if (role_of(graph.node(id)) != Role::anchor) continue;
-    ++anchors;
-    if (is_row_fold(graph.node(id))) ++sums;
+    if (anchor != nullptr) return nullptr;
+    anchor = &graph.node(id);
   }
-  return group.outputs.size() == 1 && sums == 1 && anchors == 1;
+  const bool is_fold = anchor != nullptr && has_trait(anchor->op, OpTrait::reduction);
+  return is_fold && group.outputs.size() == 1 ? anchor : nullptr;
 }
 bool is_work(const Graph& graph, const Group& group) {
   return group.outputs.size() == 1 && std::ranges::none_of(group.nodes, [&](NodeId id) {
@@ -51,10 +52,11 @@ class RowFolder {
   std::vector<Group> run() {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (is_work(graph_, groups_[i])) take_sums(i);
-      if (!groups_[i].nodes.empty() && folds_rows(graph_, groups_[i])) sums_[groups_[i].outputs[0]] = i;
+      const Node* fold = only_fold(graph_, groups_[i]);
+      if (fold != nullptr && is_row_fold(*fold)) sums_[groups_[i].outputs[0]] = i;
     }
     for (std::size_t i = groups_.size(); i-- > 0;)  // the last sum of several may take all that it is made of
-      if (!groups_[i].nodes.empty() && sums_.contains(groups_[i].outputs[0])) {
+      if (only_fold(graph_, groups_[i]) != nullptr) {
         bool has_taken = take_sums(i);
         while (has_taken) has_taken = take_sums(i, true);  // what it took may read further ones
         join_front(i);
@@ -84,9 +86,13 @@ class RowFolder {
       nodes.insert(groups_[sum].nodes.begin(), groups_[sum].nodes.end());
       reason += "; with " + groups_[sum].reason;
     }
+    const std::optional<std::set<NodeId>> views = views_of(taken, nodes);
+    if (!views) return false;
     std::vector<ValueId> outputs = groups_[i].outputs;
     for (const std::size_t sum : taken)
-      if (is_read_outside(groups_[sum].outputs[0], i, taken)) outputs.push_back(groups_[sum].outputs[0]);
+      if (is_read_outside(groups_[sum].outputs[0], i, taken, *views))
+        outputs.push_back(groups_[sum].outputs[0]);
+    nodes.insert(views->begin(), views->end());
     Group together{{nodes.begin(), nodes.end()}, std::move(outputs), std::move(reason)};
     if (!options_.refuse_template(kernel_of(graph_, together)).empty()) return false;
     sums_.erase(groups_[i].outputs[0]);
@@ -169,10 +175,36 @@ class RowFolder {
     return found.empty() || *found.rbegin() <= first;
   }
 
-  /// Outside of group i and those that it takes. Nodes may be in several groups.
-  [[nodiscard]] bool is_read_outside(ValueId value, std::size_t i,
-                                     const std::vector<std::size_t>& taken) const {
+  /// Through which views `nodes` read what is taken; nullopt where others read such a view, too.
+  [[nodiscard]] std::optional<std::set<NodeId>> views_of(const std::vector<std::size_t>& taken,
+                                                         const std::set<NodeId>& nodes) const {
+    std::set<NodeId> views;
+    for (const NodeId id : nodes)
+      for (ValueId input : graph_.node(id).inputs) {
+        std::vector<NodeId> seen;
+        while (input != no_value && graph_.value(input).producer != no_node &&
+               groups_of_[graph_.value(input).producer].empty()) {
+          seen.push_back(graph_.value(input).producer);
+          input = graph_.node(seen.back()).inputs.empty() ? no_value : graph_.node(seen.back()).inputs[0];
+        }
+        const bool is_taken =
+            std::ranges::any_of(taken, [&](std::size_t sum) { return groups_[sum].outputs[0] == input; });
+        if (is_taken) views.insert(seen.begin(), seen.end());
+      }
+    const bool is_own = std::ranges::all_of(views, [&](NodeId view) {
+      const ValueId made = graph_.node(view).outputs[0];
+      return !outputs_.contains(made) && std::ranges::all_of(readers_[made], [&](NodeId id) {
+        return nodes.contains(id) || views.contains(id);
+      });
+    });
+    return is_own ? std::optional(views) : std::nullopt;
+  }
+
+  /// Outside of group i, those that it takes, and `views`. Nodes may be in several groups.
+  [[nodiscard]] bool is_read_outside(ValueId value, std::size_t i, const std::vector<std::size_t>& taken,
+                                     const std::set<NodeId>& views) const {
     return outputs_.contains(value) || std::ranges::any_of(readers_[value], [&](NodeId id) {
+             if (views.contains(id)) return false;
              return groups_of_[id].empty() || std::ranges::any_of(groups_of_[id], [&](std::size_t group) {
                       return group != i && std::ranges::find(taken, group) == taken.end();
                     });

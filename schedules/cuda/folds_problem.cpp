@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "base/error.h"
 #include "frontend/graph/copy.h"
 #include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/cuda/conv.h"
 #include "schedules/cuda/folds.h"
@@ -59,13 +61,60 @@ struct Parts {
   std::vector<ValueId> stands;  ///< likewise, for its result
   std::vector<ValueId> outputs;
 };
-Parts divide(const Graph& body) {
+
+/// The dims of one element that a reshape leaves out, counted from the last; none where it does something else.
+std::set<std::size_t> left_out(const Dims& from, const Dims& to) {
+  std::set<std::size_t> found;
+  std::size_t kept = 0;
+  for (std::size_t d = 0; d < from.size(); ++d)
+    if (kept < to.size() && from[d] == to[kept])
+      ++kept;
+    else if (from[d] == 1)
+      found.insert(from.size() - d);
+    else
+      return {};
+  return kept == to.size() ? found : std::set<std::size_t>{};
+}
+
+/// A value without dims of one element: pointwise work is done on what has none of them.
+ValueId without_dims(Graph& graph, ValueId id, const std::set<std::size_t>& dims) {
+  const Dims all = graph.type(id).dims();
+  Dims left;
+  for (std::size_t d = 0; d < all.size(); ++d)
+    if (!dims.contains(all.size() - d)) left.push_back(all[d]);
+  if (left.size() == all.size()) return id;
+  const NodeId producer = graph.value(id).producer;
+  if (producer == no_node || !has_trait(graph.node(producer).op, OpTrait::pointwise))
+    return add_reshape(graph, id, left);
+  const Node node = graph.node(producer);
+  std::vector<ValueId> inputs;
+  for (const ValueId input : node.inputs) inputs.push_back(without_dims(graph, input, dims));
+  return graph.add(node.op, inputs, node.attributes, node.name);
+}
+
+/// Copies a reshape that leaves out dims of one element behind pointwise work ahead of it; false for other nodes.
+bool copy_ahead_of_work(GraphCopier& copier, const Node& node) {
+  if (node.op != Op::reshape) return false;
+  const Graph& body = copier.source();
+  const TensorType &from = body.type(node.inputs[0]), &to = body.type(node.outputs[0]);
+  const std::set<std::size_t> dims = left_out(from.dims(), to.dims());
+  const ValueId source = copier.mapped(node.inputs[0]);
+  const NodeId producer = copier.graph().value(source).producer;
+  if (dims.empty() || from.layout != Layout{} || to.layout != Layout{} || producer == no_node ||
+      !has_trait(copier.graph().node(producer).op, OpTrait::pointwise))
+    return false;
+  copier.set(node.outputs[0], without_dims(copier.graph(), source, dims));
+  return true;
+}
+
+/// `is_fixed`: all extents are known.
+Parts divide(const Graph& body, bool is_fixed) {
   GraphCopier copier(body);
   copier.add_inputs();
   Parts parts;
   for (const Node& node : body.nodes()) {
     if (!has_trait(node.op, OpTrait::reduction)) {
-      copier.copy(node);
+      if (!is_fixed || !copy_ahead_of_work(copier, node)) copier.copy(node);
       continue;
     }
     parts.folded.push_back(truth_of(copier.graph(), copier.mapped(node.inputs[0])));
@@ -256,9 +305,10 @@ std::string refuse_folds(const Graph& body) {
 }
 
 std::string read_folds(const Kernel& kernel, const FoldDims& dims, CudaFolds& problem) {
-  const Parts parts = divide(kernel.body);
+  const bool is_fixed = dims.open == nullptr;
+  const Parts parts = divide(kernel.body, is_fixed);
   std::optional<Parts> open;
-  if (dims.open != nullptr) open = divide(*dims.open);
+  if (!is_fixed) open = divide(*dims.open, is_fixed);
   const TensorType& folded = kernel.body.type(folded_value(kernel.body));
   const Source source{kernel, dims, parts, open ? &open->graph : nullptr, folded};
   const Dims kept = kept_dims(folded.dims(), dims.axes);

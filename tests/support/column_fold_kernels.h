@@ -22,6 +22,8 @@ inline constexpr const char* column_fold_texts[] = {
     R"(graph g(%x: f16[7,40,33], %w: f16[7,40,1], %b: f32[33]) { %v: f16[7,40,33] = mul(%x, %w) %y: f32[7,40,33] = cast(%v) {to="f32"} %q: f32[7,40,33] = mul(%y, %y) %s: f32[7,1,33] = reduce_sum(%q) {axes=[1], keepdims=1} %d: f32[7,1,33] = sqrt(%s) %o: f32[7,40,33] = div(%y, %d) %z: f32[7,40,33] = add(%o, %b) %h: f16[7,40,33] = cast(%z) {to="f16"} return %h })",
     // a truth value of each column
     R"(graph g(%x: f32[40,77], %t: f32[77]) { %m: f32[77] = reduce_max(%x) {axes=[0], keepdims=0} %o: bool[77] = greater(%m, %t) return %o })",
+    // logarithms of sums of exponentials without the folded dim, as exporters write them
+    R"(graph g(%x: f32[8,24,40], %b: f32[8,40], %z: f32[]) { %m: f32[8,1,40] = reduce_max(%x) {axes=[1], keepdims=1} %a: f32[8,1,40] = abs(%m) %k: bool[8,1,40] = less_equal(%a, %z) %n: f32[8,1,40] = where(%k, %m, %z) %d: f32[8,24,40] = sub(%x, %n) %e: f32[8,24,40] = exp(%d) %s: f32[8,40] = reduce_sum(%e) {axes=[1], keepdims=0} %l: f32[8,40] = log(%s) %r: f32[8,40] = reshape(%n) {shape=[8,40]} %t: f32[8,40] = add(%l, %r) %o: f32[8,40] = add(%t, %b) return %o })",
 };
 
 }  // namespace sylvite
