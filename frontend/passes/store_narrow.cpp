@@ -211,11 +211,12 @@ class Converter {
            });
   }
 
-  /// Is the node's result f32, or made of f32? What a loop reads and gives, whose body is converted by itself; positions, coordinates and exponents; sums that norms read; gates; the last folds, and pointwise work on what is
+  /// Is the node's result f32, or made of f32? What a loop reads and gives, whose body is converted by itself; what is quantised; positions, coordinates and exponents; sums that norms read; gates; the last folds, and pointwise work on what is
   /// f32: rows of tables, or behind the last folds.
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
-    if (node.op == Op::loop || counts_[id] || is_place_[id] || is_exponent_[id] || asks_about_wide(node))
+    const bool quantizes = node.op == Op::round && node.inputs.size() > 1;  // by scales, which are f32
+    if (node.op == Op::loop || quantizes || counts_[id] || is_place_[id] || is_exponent_[id] || asks_about_wide(node))
       return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;

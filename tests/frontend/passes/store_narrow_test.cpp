@@ -98,6 +98,21 @@ std::map<std::string, DType> results_of(const Graph& graph) {
   return types;
 }
 
+/// As DynamicQuantizeLinear does: the scale is computed, and read as f32.
+TEST(StoreAs, WhatIsQuantisedStaysWide) {
+  const Graph graph = parse_graph(R"(graph g(%x: f32[2,3]) {
+    %m: f32[] = reduce_max(%x) {axes=[0,1], keepdims=0}
+    %n = constant f32[] {0.05}
+    %s: f32[] = mul(%m, %n)
+    %q: u8[2,3] = round(%x, %s) {to="u8"}
+    return %q, %s
+  })");
+  const Graph bf16 = store_narrow(graph, DType::bf16);
+  verify(bf16);
+  const Tensor result = interpret(bf16, {reals({2, 3}, {1, 2, 3, 4, 5, 10})})[0];
+  for (std::int64_t i = 0; i < 5; ++i) EXPECT_NEAR(result.as_double(i), 2 * static_cast<double>(i + 1), 1);
+}
+
 TEST(StoreAs, SumsThatOnlyNormsReadStayWide) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,4], %r: f32[2,4]) {
     %w = constant f32[4,4] {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}
