@@ -216,7 +216,8 @@ class Converter {
   [[nodiscard]] bool stays_wide(NodeId id) const {
     const Node& node = source_.node(id);
     const bool quantizes = node.op == Op::round && node.inputs.size() > 1;  // by scales, which are f32
-    if (node.op == Op::loop || quantizes || counts_[id] || is_place_[id] || is_exponent_[id] || asks_about_wide(node))
+    if (node.op == Op::loop || quantizes || counts_[id] || is_place_[id] || is_exponent_[id] ||
+        asks_about_wide(node))
       return true;
     if (!keeps_wide_ || node.op == Op::cast || !is_f32(node.outputs[0])) return false;
     if (is_sum_[id] || is_gate_[id] || is_small_state(node)) return true;

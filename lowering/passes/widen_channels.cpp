@@ -51,6 +51,22 @@ class Widener {
   }
 
   [[nodiscard]] bool is_wide(ValueId id) const { return id != no_value && wide_[id] != no_value; }
+  /// Its channels in its wide form: of the type that it had when it was widened.
+  [[nodiscard]] std::int64_t width_of(ValueId id) { return made_.graph().type(wide_[id]).dims()[1]; }
+  [[nodiscard]] bool is_whole(ValueId id, const Node& reader) const {
+    return is_wide(id) && source_.type(id).dims()[1] == source_.type(reader.outputs[0]).dims()[1];
+  }
+
+  /// Channels of a node's wide result: those of its wide inputs; nullopt where these have other numbers of them.
+  std::optional<std::int64_t> width_for(const Node& node) {
+    std::optional<std::int64_t> width;
+    for (const ValueId id : node.inputs) {
+      if (!is_whole(id, node)) continue;
+      if (width && *width != width_of(id)) return std::nullopt;
+      width = width_of(id);
+    }
+    return width ? width : wide_channels(node.outputs[0]);
+  }
 
   ValueId narrow(ValueId id) {
     if (id == no_value || made_.is_mapped(id) || source_.is_constant(id)) return made_.mapped(id);
@@ -95,18 +111,19 @@ class Widener {
   std::optional<ValueId> work(const Node& node) {
     if (!stays_finite(source_, node)) return std::nullopt;
     if (std::ranges::none_of(node.inputs, [&](ValueId id) { return is_wide(id); })) return std::nullopt;
-    const std::int64_t channels = wide_channels(node.outputs[0]);
+    const std::optional<std::int64_t> channels = width_for(node);
+    if (!channels) return std::nullopt;
     const std::size_t behind = source_.type(node.outputs[0]).shape.size() - 1;  // dims, with the channels
     std::vector<ValueId> inputs;
     for (const ValueId id : node.inputs) {
       if (id == no_value) return std::nullopt;
       const Dims dims = source_.type(id).dims();
       const bool varies = dims.size() >= behind && dims[dims.size() - behind] != 1;
-      const bool is_whole = is_wide(id) && dims[1] == source_.type(node.outputs[0]).dims()[1];
-      if (varies && !is_whole && !source_.is_constant(id)) return std::nullopt;
-      inputs.push_back(is_whole  ? wide_[id]
+      const bool takes = is_whole(id, node);
+      if (varies && !takes && !source_.is_constant(id)) return std::nullopt;
+      inputs.push_back(takes     ? wide_[id]
                        : !varies ? narrow(id)
-                                 : constant(id, dims.size() - behind, channels));
+                                 : constant(id, dims.size() - behind, *channels));
     }
     return made_.graph().add(node.op, std::move(inputs), node.attributes, node.name);
   }
@@ -160,11 +177,13 @@ class Widener {
     const bool takes = is_wide(node.inputs[0]);
     if (groups != 1 && !(depthwise && takes)) return false;
     if (!takes && wide_out == 0) return false;
-    const std::int64_t outputs = wide_out != 0 ? wide_out : filter.dims()[0];
+    const std::int64_t outputs = wide_out == 0              ? filter.dims()[0]
+                                 : depthwise && groups != 1 ? width_of(node.inputs[0])
+                                                            : wide_out;
     std::vector<ValueId> inputs = {takes ? wide_[node.inputs[0]] : narrow(node.inputs[0])};
     Dims dims = filter.dims();
     dims[0] = outputs;
-    if (groups == 1 && takes) dims[1] = wide_in;
+    if (groups == 1 && takes) dims[1] = width_of(node.inputs[0]);
     inputs.push_back(
         made_.graph().add_constant(with_zeros_behind(*source_.value(node.inputs[1]).constant, dims)));
     if (has_bias) inputs.push_back(constant(node.inputs[2], 0, outputs));

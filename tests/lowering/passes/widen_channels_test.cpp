@@ -119,6 +119,23 @@ TEST(WidenChannels, WhatMayMakeInfinitiesOfZerosIsNarrow) {
     if (node.op == Op::div) EXPECT_EQ(wide.type(node.outputs[0]).dims()[1], 6);
 }
 
+/// Vectors of 16 bytes have other numbers of channels in another type: what is converted keeps those that it has.
+TEST(WidenChannels, ConvertedChannelsKeepTheirNumber) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", f32({2, 8, 6, 8}));
+  const auto converted = [&] {
+    return graph.add(Op::cast, {conv(graph, x, 2, 3)}, {{"to", std::string("bf16")}});
+  };
+  Tensor shift(DType::bf16, {1, 2, 1, 1});
+  for (int i = 0; i < 2; ++i) shift.set_double(i, 0.5 + i);
+  const ValueId first = graph.add(Op::add, {converted(), graph.add_constant(shift)});
+  const ValueId sum = graph.add(Op::add, {first, converted()});
+  graph.outputs = {conv(graph, graph.add(Op::cast, {sum}, {{"to", std::string("f32")}}), 8, 1)};
+  const Graph wide = widen_channels(graph, true);
+  EXPECT_EQ(channels_of_convolutions(wide), (std::vector<std::int64_t>{4, 4, 8}));
+  expect_equal(graph, wide);
+}
+
 TEST(WidenChannels, WholeVectorsStay) {
   Graph graph;
   graph.outputs = {conv(graph, conv(graph, graph.add_input("x", f32({1, 3, 5, 5})), 8, 3), 4, 3)};
