@@ -217,7 +217,7 @@ def _index_fill(x, dim, index, value):
     if x.dim() == 0:
         return value.expand_as(x) if index.numel() else x.clone()
     at = dim % x.dim()
-    return x.index_put((*[None] * at, index.reshape(-1).long()), value)
+    return aten.index_put(x, [*[None] * at, index.reshape(-1).long()], value)
 
 
 def _vector_norm(x, ord=2, dim=None, keepdim=False, *, dtype=None):  # noqa: A002
