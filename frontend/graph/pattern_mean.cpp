@@ -16,6 +16,8 @@ std::optional<ValueId> inverse_root_argument(const Graph& graph, ValueId id) {
   return root == nullptr ? std::nullopt : std::optional(root->inputs[0]);
 }
 
+}  // namespace
+
 std::optional<ValueId> square_argument(const Graph& graph, ValueId id) {
   const Node* mul = producer_if(graph, id, Op::mul);
   if (mul != nullptr && mul->inputs[0] == mul->inputs[1]) return mul->inputs[0];
@@ -23,8 +25,6 @@ std::optional<ValueId> square_argument(const Graph& graph, ValueId id) {
   if (power != nullptr && is_scalar(graph, power->inputs[1], 2.0)) return power->inputs[0];
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<Mean> match_mean(const Graph& graph, ValueId id) {
   const Scaled mean = scaled(graph, id);

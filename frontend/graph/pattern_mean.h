@@ -7,6 +7,9 @@
 
 namespace sylvite {
 
+/// What `id` is the square of, as a product or a power.
+[[nodiscard]] std::optional<ValueId> square_argument(const Graph& graph, ValueId id);
+
 /// mean(of) over axes first_axis..last, kept as unit dims.
 struct Mean {
   ValueId of;

@@ -64,6 +64,11 @@ bool is_scalar(const Graph& graph, ValueId id, double expected) {
   return value && std::abs(*value - expected) <= 1e-5 * std::abs(expected);
 }
 
+Dims folded_axes(const Node& reduction) {
+  const Attributes& attributes = reduction.attributes;
+  return attributes.has("axes") ? attributes.integers("axes") : Dims{attributes.integer("axis")};
+}
+
 Scaled scaled(const Graph& graph, ValueId id) {
   Scaled result{id, 1.0};
   while (true) {

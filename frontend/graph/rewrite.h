@@ -41,6 +41,9 @@ using NodeRewrite = std::function<bool(GraphRewriter&, const Node&)>;
 /// True when `id` is a one-element constant within 1e-5 (relative) of `expected`.
 [[nodiscard]] bool is_scalar(const Graph& graph, ValueId id, double expected);
 
+/// The dims that a reduction folds, or searches for a place.
+[[nodiscard]] Dims folded_axes(const Node& reduction);
+
 /// A value seen as factor * base, looking through mul and div by scalars.
 struct Scaled {
   ValueId base;

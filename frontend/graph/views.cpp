@@ -100,6 +100,13 @@ Dims channels_ahead() {
   return {0, 3, 1, 2};
 }
 
+Dims inverse_order(const Dims& perm) {
+  Dims inverse(perm.size());
+  for (std::size_t d = 0; d < perm.size(); ++d)
+    inverse[static_cast<std::size_t>(perm[d])] = static_cast<std::int64_t>(d);
+  return inverse;
+}
+
 Dims last_two_swapped(int rank) {
   Dims perm(static_cast<std::size_t>(rank));
   std::iota(perm.begin(), perm.end(), 0);
@@ -111,6 +118,17 @@ std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end) {
   return std::accumulate(dims.begin() + static_cast<std::ptrdiff_t>(begin),
                          dims.begin() + static_cast<std::ptrdiff_t>(end), std::int64_t{1},
                          std::multiplies<>());
+}
+
+std::int64_t product_of(const Dims& dims, const Dims& chosen) {
+  std::int64_t product = 1;
+  for (const std::int64_t dim : chosen) product *= dims[static_cast<std::size_t>(dim)];
+  return product;
+}
+
+Dims without_ones(Dims dims) {
+  std::erase(dims, 1);
+  return dims;
 }
 
 std::vector<DimGroup> dim_groups(const Dims& from, const Dims& to) {

@@ -22,6 +22,11 @@ struct DimGroup {
 /// Product of dims[begin..end).
 [[nodiscard]] std::int64_t product(const Dims& dims, std::size_t begin, std::size_t end);
 
+/// Product of the dims that are chosen by number.
+[[nodiscard]] std::int64_t product_of(const Dims& dims, const Dims& chosen);
+/// The dims that are not of one element.
+[[nodiscard]] Dims without_ones(Dims dims);
+
 /// reshape(transpose(x, perm), to) as transpose(reshape(x, dims), perm).
 struct ReshapedOrder {
   Dims dims, perm;
@@ -43,6 +48,8 @@ struct OwnOperand {
 [[nodiscard]] Dims channels_behind();
 [[nodiscard]] Dims channels_ahead();
 
+/// The order that takes back what `perm` does.
+[[nodiscard]] Dims inverse_order(const Dims& perm);
 /// The order that exchanges the last two of so many dims.
 [[nodiscard]] Dims last_two_swapped(int rank);
 

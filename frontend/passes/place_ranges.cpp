@@ -223,9 +223,7 @@ class Placer {
     if (parts.size() == 1) return parts[0];
     const Dims perm = common_order(parts);
     if (perm.empty()) return graph_->add(Op::concat, parts, {{"axis", static_cast<std::int64_t>(axis)}});
-    Dims back(perm.size());
-    for (std::size_t i = 0; i < perm.size(); ++i)
-      back[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
+    const Dims back = inverse_order(perm);
     for (ValueId& part : parts) part = add_transpose(*graph_, part, back);
     return add_transpose(*graph_, graph_->add(Op::concat, parts, {{"axis", perm[axis]}}), perm);
   }

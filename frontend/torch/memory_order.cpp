@@ -28,13 +28,6 @@ std::vector<std::int64_t> memory_order(const Dims& dims, const Dims& strides) {
   return order;
 }
 
-std::vector<std::int64_t> inverse_order(const std::vector<std::int64_t>& order) {
-  std::vector<std::int64_t> inverse(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  return inverse;
-}
-
 Dims in_order(const Dims& dims, const std::vector<std::int64_t>& order) {
   Dims result;
   result.reserve(order.size());

@@ -13,9 +13,6 @@ namespace sylvite {
 /// overlap; a tensor without elements may have any strides.
 [[nodiscard]] std::vector<std::int64_t> memory_order(const Dims& dims, const Dims& strides);
 
-/// The permutation that undoes `order`.
-[[nodiscard]] std::vector<std::int64_t> inverse_order(const std::vector<std::int64_t>& order);
-
 /// dims[order[0]], dims[order[1]], ...
 [[nodiscard]] Dims in_order(const Dims& dims, const std::vector<std::int64_t>& order);
 

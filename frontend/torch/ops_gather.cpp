@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "frontend/build/sampling.h"
+#include "frontend/graph/views.h"
 #include "frontend/torch/promote.h"
 #include "frontend/torch/torch_ops.h"
 
@@ -93,19 +94,13 @@ std::vector<std::int64_t> to_front(const Indexing& indexing) {
   return perm;
 }
 
-std::vector<std::int64_t> undone(const std::vector<std::int64_t>& perm) {
-  std::vector<std::int64_t> inverse(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i)
-    inverse[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
-  return inverse;
-}
-
 void index(TorchContext& c) {
   const Sym x = c.tensor("self");
   const Indexing indexing = read_indexing(c, x);
   if (indexing.axes.size() == 1)
     return c.output(gather(x, indexing.indices[0], static_cast<int>(indexing.axes[0])));
-  c.output(transpose(gather(flattened(x, indexing), indexing.position, 0), undone(to_front(indexing))));
+  c.output(
+      transpose(gather(flattened(x, indexing), indexing.position, 0), inverse_order(to_front(indexing))));
 }
 
 /// One mask over the first axes, and one value for all that it selects.
@@ -140,7 +135,7 @@ void index_put(TorchContext& c) {
                                 {{"reduction", std::string(adds ? "add" : "none")}});
   Dims ordered;
   for (const std::int64_t axis : indexing.order()) ordered.push_back(x.dim(static_cast<int>(axis)));
-  c.output(transpose(reshape(y, ordered), undone(indexing.order())));
+  c.output(transpose(reshape(y, ordered), inverse_order(indexing.order())));
 }
 
 Sym first_of(Sym x, const Dims& dims, int but) {

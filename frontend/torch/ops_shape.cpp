@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "frontend/graph/views.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_ops.h"
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "frontend/graph/copy.h"
 #include "frontend/graph/loop_builder.h"
+#include "frontend/graph/views.h"
 #include "frontend/torch/memory_order.h"
 #include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"

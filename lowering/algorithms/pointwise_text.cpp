@@ -18,11 +18,6 @@ bool is_printable(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16 || dtype == DType::boolean;
 }
 
-Dims without_ones(Dims dims) {
-  std::erase(dims, 1);
-  return dims;
-}
-
 /// Of a value whose channels are one block: they lie innermost.
 Dims channels_last_strides(const TensorType& type) {
   const Dims dims = type.dims();
@@ -51,7 +46,7 @@ class Printer {
     std::string name;
     if (body_.is_constant(id)) {
       name = constant(id);
-    } else if (const ValueId source = unmoved(id); source != no_value) {
+    } else if (const ValueId source = before_layout(body_, id); source != id) {
       name = value(source);
     } else if (const NodeId producer = body_.value(id).producer;
                producer != no_node && has_trait(body_.node(producer).op, OpTrait::pointwise)) {
@@ -86,19 +81,6 @@ class Printer {
     }
     if (tensor.dtype() == DType::boolean) return tensor.as_double(0) != 0 ? "true" : "false";
     return c_literal(tensor.as_double(0));
-  }
-
-  /// What a change of layout that moves nothing is made of, as that of an image of one pixel.
-  [[nodiscard]] ValueId unmoved(ValueId id) const {
-    const auto lies_dense = [](const TensorType& type) {
-      const Dims dims = type.dims();
-      return type.layout.channel_block == 0 ||
-             (dims.size() > 2 && type.layout.channel_block == dims[1] && product(dims, 2, dims.size()) == 1);
-    };
-    const Node* change = producer_if(body_, id, Op::to_layout);
-    return change != nullptr && lies_dense(body_.type(id)) && lies_dense(body_.type(change->inputs[0]))
-               ? change->inputs[0]
-               : no_value;
   }
 
   std::string node(const Node& node, ValueId id) {
@@ -179,6 +161,18 @@ class Printer {
 
 std::string PointwiseOperand::first(const std::string& array) const {
   return offset == 0 ? array : fmt::format("({} + {}ll)", array, offset);
+}
+
+ValueId before_layout(const Graph& graph, ValueId id) {
+  const auto lies_dense = [](const TensorType& type) {
+    const Dims dims = type.dims();
+    return type.layout.channel_block == 0 ||
+           (dims.size() > 2 && type.layout.channel_block == dims[1] && product(dims, 2, dims.size()) == 1);
+  };
+  const Node* change = producer_if(graph, id, Op::to_layout);
+  return change != nullptr && lies_dense(graph.type(id)) && lies_dense(graph.type(change->inputs[0]))
+             ? change->inputs[0]
+             : id;
 }
 
 PointwiseText print_pointwise(const Graph& body, ValueId root, ValueId output, const std::string& name,

@@ -42,6 +42,9 @@ struct PointwiseText {
   std::vector<PointwiseCount> counts = {};
 };
 
+/// A value, or what a change of layout that moves nothing makes it of, as that of an image of one pixel.
+[[nodiscard]] ValueId before_layout(const Graph& graph, ValueId id);
+
 /// The path from value `root` to value `output`, and what else that reads. `fast` allows functions whose
 /// error is below that of results stored in 16 bits. Calls functions of schedules/cuda/pointwise.cuh. Throws
 /// UnsupportedError, saying which node, for what is no pointwise work on floats and truth values of `root`,

@@ -11,6 +11,7 @@
 
 #include "base/rounding.h"
 #include "frontend/graph/graph_builder.h"
+#include "frontend/graph/pattern_mean.h"
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "lowering/passes/pass_list.h"
@@ -24,29 +25,16 @@ struct Variance {
   Dims axes;
 };
 
-ValueId squared_value(const Graph& graph, ValueId id) {
-  const Node* mul = producer_if(graph, id, Op::mul);
-  if (mul != nullptr && mul->inputs[0] == mul->inputs[1]) return mul->inputs[0];
-  const Node* power = producer_if(graph, id, Op::pow);
-  return power != nullptr && is_scalar(graph, power->inputs[1], 2.0) ? power->inputs[0] : no_value;
-}
-
 Dims sorted_axes(const Node& node) {
   Dims axes = node.attributes.integers("axes");
   std::ranges::sort(axes);
   return axes;
 }
 
-std::int64_t folded_extent(const Dims& dims, const Dims& axes) {
-  std::int64_t extent = 1;
-  for (const std::int64_t axis : axes) extent *= dims[static_cast<std::size_t>(axis)];
-  return extent;
-}
-
 std::optional<Variance> match_variance(const Graph& graph, const Node& node) {
   if (node.op != Op::reduce_sum) return std::nullopt;
-  const ValueId centered = squared_value(graph, node.inputs[0]);
-  const Node* sub = centered == no_value ? nullptr : producer_if(graph, centered, Op::sub);
+  const std::optional<ValueId> centered = square_argument(graph, node.inputs[0]);
+  const Node* sub = centered ? producer_if(graph, *centered, Op::sub) : nullptr;
   if (sub == nullptr) return std::nullopt;
   const ValueId x = sub->inputs[0];
   const TensorType& type = graph.type(x);
@@ -55,9 +43,9 @@ std::optional<Variance> match_variance(const Graph& graph, const Node& node) {
   if (sum == nullptr || sum->inputs[0] != x || sum->attributes.integer("keepdims") == 0) return std::nullopt;
   const Dims axes = sorted_axes(node);
   if (sorted_axes(*sum) != axes || type.layout != Layout{} || type.dtype != DType::f32 ||
-      graph.type(centered).dims() != type.dims())
+      graph.type(*centered).dims() != type.dims())
     return std::nullopt;
-  const auto count = static_cast<double>(folded_extent(type.dims(), axes));
+  const auto count = static_cast<double>(product_of(type.dims(), axes));
   if (std::abs(mean.factor * count - 1) > 1e-5) return std::nullopt;
   return Variance{x, axes};
 }
@@ -110,7 +98,7 @@ std::optional<VarianceParts> variance_parts_of_columns(const Dims& dims, std::si
 std::optional<VarianceParts> variance_parts_along_first(const Dims& dims, const Dims& axes) {
   constexpr std::int64_t least_count = 8, least = 32, most = 1 << 14;
   VarianceParts parts{dims, {axes.begin() + 1, axes.end()}, axes[0]};
-  parts.length = folded_extent(dims, parts.inner);
+  parts.length = product_of(dims, parts.inner);
   if (dims[static_cast<std::size_t>(axes[0])] < least_count || parts.length < least || parts.length > most)
     return std::nullopt;
   return parts;
@@ -197,7 +185,7 @@ class VarianceDivider {
     const std::optional<Divided>& divided = sums_.at(Folded{match.x, match.axes});
     const VarianceParts& parts = divided->parts;
     const auto length = static_cast<double>(parts.length);
-    const auto count = static_cast<double>(folded_extent(graph_.type(match.x).dims(), match.axes));
+    const auto count = static_cast<double>(product_of(graph_.type(match.x).dims(), match.axes));
     const Sym means(builder, divided->means);
     const Sym apart = Sym(builder, divided->x) - means;
     const Sym within = left_of(parts, fold_inner(parts, apart * apart));

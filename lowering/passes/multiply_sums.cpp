@@ -36,12 +36,6 @@ Dims dims_at_rank(const Graph& graph, ValueId id, std::size_t rank) {
   return dims;
 }
 
-std::int64_t extent_of(const Dims& dims, const Dims& chosen) {
-  std::int64_t extent = 1;
-  for (const std::int64_t dim : chosen) extent *= dims[static_cast<std::size_t>(dim)];
-  return extent;
-}
-
 std::optional<Contraction> find_contraction(const Graph& graph, const Node& node) {
   if (node.op != Op::reduce_sum || node.attributes.integers("axes").size() != 1) return std::nullopt;
   const Node* mul = producer_if(graph, node.inputs[0], Op::mul);
@@ -62,7 +56,8 @@ std::optional<Contraction> find_contraction(const Graph& graph, const Node& node
     if (a[d] == b[d] && a[d] != found.dims[d]) return std::nullopt;
     (a[d] == b[d] ? found.batches : b[d] == 1 ? found.rows : found.columns).push_back(dim);
   }
-  const std::int64_t rows = extent_of(found.dims, found.rows), columns = extent_of(found.dims, found.columns);
+  const std::int64_t rows = product_of(found.dims, found.rows),
+                     columns = product_of(found.dims, found.columns);
   if (std::min(rows, columns) < least_sum_extent) return std::nullopt;
   return found;
 }
@@ -83,8 +78,8 @@ void multiply_sum(GraphRewriter& rewriter, const Node& node, const Contraction& 
   Graph& graph = rewriter.graph();
   const std::size_t rank = of.dims.size();
   const Dims depth = {of.depth};
-  const std::int64_t batches = extent_of(of.dims, of.batches), rows = extent_of(of.dims, of.rows),
-                     columns = extent_of(of.dims, of.columns), deep = extent_of(of.dims, depth);
+  const std::int64_t batches = product_of(of.dims, of.batches), rows = product_of(of.dims, of.rows),
+                     columns = product_of(of.dims, of.columns), deep = product_of(of.dims, depth);
   const ValueId a =
       add_matrices(graph, rewriter.mapped(of.a), rank,
                    joined_dims({&of.batches, &of.rows, &of.columns, &depth}), {batches, rows, deep});

@@ -70,13 +70,6 @@ Dims order_in_groups(const Dims& perm) {
   return order;
 }
 
-Dims inverse(const Dims& perm) {
-  Dims result(perm.size());
-  for (std::size_t i = 0; i < perm.size(); ++i)
-    result[static_cast<std::size_t>(perm[i])] = static_cast<std::int64_t>(i);
-  return result;
-}
-
 class KeySharer {
  public:
   KeySharer(const Graph& graph, const LoweringOptions& options)
@@ -147,7 +140,7 @@ class KeySharer {
     const Dims& perm = transpose.attributes.integers("perm");
     const ValueId turned = add_transpose(graph, result, order_in_groups(perm));
     return add_transpose(graph, add_reshape(graph, turned, graph_.type(transpose.outputs[0]).dims()),
-                         inverse(perm));
+                         inverse_order(perm));
   }
 
   const Graph& graph_;

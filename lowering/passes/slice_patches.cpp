@@ -238,13 +238,6 @@ Dims turned_order(const Dims& dims, std::size_t folded) {
   return perm;
 }
 
-Dims order_back(const Dims& perm) {
-  Dims result(perm.size());
-  for (std::size_t d = 0; d < perm.size(); ++d)
-    result[static_cast<std::size_t>(perm[d])] = static_cast<std::int64_t>(d);
-  return result;
-}
-
 /// nullopt where windows are not folded.
 std::optional<WindowPlaces> places_of(Graph& graph, ValueId folded, std::int64_t behind) {
   const ValueId met = windows_in(graph, folded, behind);
@@ -281,17 +274,13 @@ bool slice(GraphRewriter& rewriter, const Node& node) {
     return false;
   std::optional<WindowPlaces> places = places_of(graph, folded, behind);
   if (!places) return false;
-  ValueId all = no_value;
-  for (std::int64_t place = 0; place < count; ++place) {
-    const std::optional<ValueId> part = at_place(*places, folded, place);
-    if (!part) return false;
-    const ValueId element = add_cast(graph, *part, type.dtype == DType::f64 ? DType::f64 : DType::f32);
-    all = all == no_value ? element : graph.add(*join, {all, element}, {}, node.name);
-  }
-  all = add_cast(graph, all, type.dtype);
-  if (!places->perm.empty()) all = add_transpose(graph, all, order_back(places->perm));
+  std::optional<ValueId> all = joined_parts(graph, node, *join, type.dtype, count, [&](std::int64_t place) {
+    return at_place(*places, folded, place);
+  });
+  if (!all) return false;
+  if (!places->perm.empty()) all = add_transpose(graph, *all, inverse_order(places->perm));
   const Dims dims = rewriter.source().type(node.outputs[0]).dims();
-  rewriter.set(node.outputs[0], add_reshape(graph, all, dims));
+  rewriter.set(node.outputs[0], add_reshape(graph, *all, dims));
   return true;
 }
 

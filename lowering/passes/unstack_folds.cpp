@@ -106,16 +106,12 @@ bool unstack(GraphRewriter& rewriter, const Node& node, Places& places, std::int
   const std::int64_t behind = type.rank() - 1 - axes[0];
   if (parts < 2 || parts > most_stacked || !is_made_of_parts(graph, folded, behind)) return false;
   places.begin();
-  const DType sums_in = type.dtype == DType::f64 ? DType::f64 : DType::f32;
-  ValueId all = no_value;
-  for (std::int64_t place = 0; place < parts; ++place) {
-    const std::optional<ValueId> part = places.at(folded, behind, place);
-    if (!part) return false;
-    const ValueId element = add_cast(graph, *part, sums_in);
-    all = all == no_value ? element : graph.add(*join, {all, element}, {}, node.name);
-  }
+  const std::optional<ValueId> all =
+      joined_parts(graph, node, *join, type.dtype, parts,
+                   [&](std::int64_t place) { return places.at(folded, behind, place); });
+  if (!all) return false;
   const Dims dims = rewriter.source().type(node.outputs[0]).dims();
-  rewriter.set(node.outputs[0], add_reshape(graph, add_cast(graph, all, type.dtype), dims));
+  rewriter.set(node.outputs[0], add_reshape(graph, *all, dims));
   return true;
 }
 

@@ -70,12 +70,9 @@ class Lifter {
         return false;
       const Dims perm = turn->attributes.integers("perm");
       if (perm.back() + 1 != static_cast<std::int64_t>(perm.size())) return false;
-      Dims back(perm.size());
-      for (std::size_t d = 0; d < perm.size(); ++d)
-        back[static_cast<std::size_t>(perm[d])] = static_cast<std::int64_t>(d);
       Graph& graph = rewriter.graph();
       std::vector<ValueId> inputs = {rewriter.mapped(turn->inputs[0]),
-                                     add_transpose(graph, rewriter.mapped(other), back)};
+                                     add_transpose(graph, rewriter.mapped(other), inverse_order(perm))};
       if (node.inputs[0] != product) std::swap(inputs[0], inputs[1]);
       const ValueId made = graph.add(node.op, inputs, node.attributes, node.name);
       rewriter.set(node.outputs[0], add_transpose(graph, made, perm));

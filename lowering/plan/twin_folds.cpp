@@ -5,6 +5,7 @@
 #include <optional>
 #include <set>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/plan/group_body.h"
 #include "lowering/plan/group_reads.h"
@@ -75,16 +76,11 @@ class TwinJoiner {
     });
   }
 
-  [[nodiscard]] Dims folded_axes(std::size_t i) const {
-    const Attributes& attributes = graph_.node(candidates_[i].fold).attributes;
-    return attributes.has("axes") ? attributes.integers("axes") : Dims{attributes.integer("axis")};
-  }
-
   /// Do both fold over the same dims of values that lie alike?
   [[nodiscard]] bool fold_alike(std::size_t i, std::size_t j) const {
     return candidates_[i].fold != no_node && candidates_[j].fold != no_node &&
-           folded_axes(i) == folded_axes(j) && folded_type(i).dims() == folded_type(j).dims() &&
-           folded_type(i).layout == folded_type(j).layout;
+           folded_axes(graph_.node(candidates_[i].fold)) == folded_axes(graph_.node(candidates_[j].fold)) &&
+           folded_type(i).dims() == folded_type(j).dims() && folded_type(i).layout == folded_type(j).layout;
   }
 
   /// Both stand where the first does, as all that the second reads is there.

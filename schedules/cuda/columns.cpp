@@ -6,6 +6,8 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "frontend/graph/rewrite.h"
+#include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
 #include "schedules/cuda/card_limits.h"
 #include "schedules/cuda/conv.h"
@@ -131,6 +133,12 @@ std::string read_extents(const TensorType& type, const Dims& axes, bool is_open,
     return "its many batches have few elements: a thread each folds them";
   if (problem.rows > most_column_rows || problem.columns > most_column_rows) return "the extents are large";
   return "";
+}
+
+/// Images of one pixel lie the same with their channels innermost and outermost.
+bool has_one_pixel(const TensorType& type) {
+  const Dims dims = type.dims();
+  return is_innermost(type) && dims.size() > 2 && product(dims, 2, dims.size()) == 1;
 }
 
 /// The dims of the result, which must lie as those of `groups` that are left.

@@ -12,6 +12,7 @@
 //   HELD                      whether these are all of its rows
 //   CLUSTER                   blocks of a cluster
 //   PART_BYTES                of the largest result of a fold
+//   HAS_NUMBERS               whether any result is one of each column
 //   Arguments, Extents        pointers: the results, and what is read; rows
 //   load_item(a, batch, row, column, item)          what is read of VECTOR columns of a row
 //   finish(a, batch, row, column, item, folds)      work on them, and their store

@@ -48,12 +48,8 @@ struct FoldDims {
   const Graph* open = nullptr;  ///< the body with symbols, where its constants may count
 };
 
-/// An image of one pixel lies the same with its channels innermost and outermost.
-[[nodiscard]] bool has_one_pixel(const TensorType& type);
 /// The value that the first fold of a kernel takes; no_value where there is none.
 [[nodiscard]] ValueId folded_value(const Graph& body);
-/// The dims that a fold takes.
-[[nodiscard]] Dims folded_axes(const Node& node);
 /// "", or why the reductions of a kernel are no folds of one and the same dims.
 [[nodiscard]] std::string refuse_folds(const Graph& body);
 /// Reads what each fold takes and what the results are made of, once has_row and out_argument are set; "" or why a template cannot

@@ -7,7 +7,6 @@
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
 #include "frontend/ops/op_table.h"
-#include "schedules/cuda/conv.h"
 #include "schedules/cuda/folds.h"
 
 namespace sylvite {
@@ -155,11 +154,6 @@ struct Calls {
   std::string suffix, before, behind;
 };
 
-Dims without_ones(Dims dims) {
-  std::erase(dims, 1);
-  return dims;
-}
-
 /// What all texts of a problem are read from.
 struct Source {
   const Kernel& kernel;
@@ -226,14 +220,6 @@ void read_fold_itself(const Parts& parts, ValueId output, CudaFolds::Number& num
   number.types.assign(types.rbegin(), types.rend());
 }
 
-/// A value, or what a change of layout that moves nothing makes it of.
-ValueId before_layout(const Graph& graph, ValueId id) {
-  const Node* change = producer_if(graph, id, Op::to_layout);
-  return change != nullptr && has_one_pixel(graph.type(id)) && has_one_pixel(graph.type(change->inputs[0]))
-             ? change->inputs[0]
-             : id;
-}
-
 /// Reads output `number`.
 std::string read_number(const Source& source, std::size_t number, CudaFolds& problem) {
   const Graph& graph = source.parts.graph;
@@ -273,21 +259,10 @@ int pass_of(const PointwiseText& text, const std::vector<Fold>& before) {
 
 }  // namespace
 
-bool has_one_pixel(const TensorType& type) {
-  const Dims dims = type.dims();
-  return (type.layout.channel_block == 0 || is_channels_last(type)) && dims.size() > 2 &&
-         product(dims, 2, dims.size()) == 1;
-}
-
 ValueId folded_value(const Graph& body) {
   for (const Node& node : body.nodes())
     if (has_trait(node.op, OpTrait::reduction)) return node.inputs[0];
   return no_value;
-}
-
-Dims folded_axes(const Node& node) {
-  return node.attributes.has("axes") ? node.attributes.integers("axes")
-                                     : Dims{node.attributes.integer("axis")};
 }
 
 std::string refuse_folds(const Graph& body) {

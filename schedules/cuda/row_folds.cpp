@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/rounding.h"
+#include "frontend/graph/rewrite.h"
 #include "schedules/cuda/sources.h"
 
 namespace sylvite {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <span>
 
+#include "frontend/graph/rewrite.h"
 #include "frontend/ops/op_table.h"
 #include "lowering/algorithms/problems.h"
 #include "lowering/plan/run_extents.h"
@@ -36,11 +37,6 @@ std::string refuses_other_folds(const Kernel& kernel, const Node* anchor) {
   for (const Node& node : kernel.body.nodes())
     if (&node != anchor && !update_stages(node.op).empty()) return "the kernel folds twice";
   return "";
-}
-
-std::vector<std::int64_t> folded_axes(const Node& node) {
-  return is_arg_reduction(node) ? std::vector<std::int64_t>{node.attributes.integer("axis")}
-                                : node.attributes.integers("axes");
 }
 
 /// The logical dim of each loop of a type, innermost first.

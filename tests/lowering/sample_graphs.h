@@ -7,6 +7,7 @@
 #include <random>
 
 #include "frontend/graph/interpreter.h"
+#include "frontend/ops/op_table.h"
 #include "lowering/plan/plan.h"
 #include "lowering/plan/plan_interpreter.h"
 #include "sylvite/graph.h"
@@ -213,6 +214,14 @@ inline Graph metaformer_blocks() {
   }
   graph.outputs = {x};
   return graph;
+}
+
+/// The dims of what each fold takes.
+inline std::vector<Dims> folds_in(const Graph& graph) {
+  std::vector<Dims> dims;
+  for (const Node& node : graph.nodes())
+    if (has_trait(node.op, OpTrait::reduction)) dims.push_back(graph.type(node.inputs[0]).dims());
+  return dims;
 }
 
 /// Per launch of the graph's plan, how many outputs its kernel has.

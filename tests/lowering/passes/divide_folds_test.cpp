@@ -21,14 +21,6 @@ Graph fold_of(Op op, const Dims& dims, const Dims& axes, std::int64_t keepdims, 
   return graph;
 }
 
-/// The dims of what each fold takes.
-std::vector<Dims> folds_in(const Graph& graph) {
-  std::vector<Dims> dims;
-  for (const Node& node : graph.nodes())
-    if (has_trait(node.op, OpTrait::reduction)) dims.push_back(graph.type(node.inputs[0]).dims());
-  return dims;
-}
-
 Tensor whole_numbers(const TensorType& type) {
   Tensor x(type.dtype, type.dims());
   for (std::int64_t i = 0; i < x.size(); ++i) x.set_double(i, static_cast<double>(i * 7 % 11) - 5);

@@ -26,14 +26,6 @@ Graph variance_of(const Dims& dims, const Dims& axes, std::int64_t keepdims = 1)
   return graph;
 }
 
-/// The dims of what each fold takes.
-std::vector<Dims> folds_in(const Graph& graph) {
-  std::vector<Dims> dims;
-  for (const Node& node : graph.nodes())
-    if (has_trait(node.op, OpTrait::reduction)) dims.push_back(graph.type(node.inputs[0]).dims());
-  return dims;
-}
-
 /// Far from zero, where sums of squares would lose what is asked for.
 Tensor numbers(const Dims& dims) {
   Tensor x(DType::f32, dims);
