@@ -94,6 +94,7 @@ void launch(const Launch& launch, StreamHandle stream) {
   LaunchConfig config;
   const LaunchShape& shape = launch.shape;
   std::ranges::copy(shape.grid, config.grid);
+  if (shape.most > 0) config.grid[0] = std::min(config.grid[0], shape.most);
   std::ranges::copy(shape.block, config.block);
   config.shared_bytes = shape.shared_bytes;
   config.stream = stream;

@@ -42,9 +42,9 @@ int shared_bytes(const CudaAttentionProblem& problem, const CudaAttentionChoice&
   return 1024 + (query_stages + 1) * queries + 2 * choice.stages * keys + barriers;
 }
 
-std::int64_t tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
-  const std::int64_t tile = std::int64_t{consumer_rows} * choice.consumers;
-  return ceil_div(problem.queries, tile) * problem.heads * problem.batch;
+BlockCount tiles_of(const CudaAttentionProblem& problem, const CudaAttentionChoice& choice) {
+  return BlockCount(problem.queries).in_parts_of(std::int64_t{consumer_rows} * choice.consumers) *
+         (problem.heads * problem.batch);
 }
 
 /// "%0, %1, ..." and the operands that they stand for.
@@ -124,12 +124,12 @@ CudaTemplate template_of(const CudaAttentionProblem& problem, const CudaAttentio
   result.source.text = fmt::format("#define KERNEL {}\n{}", launch.entry, embedded::cuda_card);
   if (!is_f32(problem)) result.source.text += embedded::cuda_hopper;
   result.source.text += attention_constants(problem, choice, width_of(problem));
-  result.source.text += attention_arguments(problem, width_of(problem), with_lies);
+  result.source.text += attention_arguments(problem, with_lies);
   result.source.text += embedded::cuda_attention_scores;
   launch.shape.shared_bytes = static_cast<unsigned>(shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.mask ? problem.mask->argument : -1};
-  launch.numbers = extent_numbers(attention_extents(problem, width_of(problem), with_lies));
+  launch.numbers = extent_numbers(attention_extents(problem, with_lies));
   return result;
 }
 
@@ -137,7 +137,7 @@ CudaTemplate make_f32(const CudaAttentionProblem& problem, const CudaAttentionCh
   CudaTemplate result = template_of(problem, choice, true);
   result.source.text += attention_lies(problem);
   result.source.text += embedded::cuda_attention_f32;
-  result.launch.shape.grid[0] = static_cast<unsigned>(tiles_of(problem, choice));
+  result.launch.shape.set_blocks(tiles_of(problem, choice));
   result.launch.shape.block[0] = 128;
   for (const CudaAttentionProblem::Operand* operand : {&problem.q, &problem.k, &problem.v, &problem.out})
     result.launch.pointers.push_back(operand->argument);
@@ -191,6 +191,7 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   define("KEY_SHARE", problem.k.share);
   define("VALUE_SHARE", problem.v.share);
   define("WIDTH", width);
+  define("KEYS_IN_L2", rows_in_l2(2 * static_cast<std::int64_t>(dtype_size(problem.element)) * width));
   define("CAUSAL", problem.causal);
   define("BLOCK", choice.block);
   define("CONSUMERS", choice.consumers);
@@ -202,14 +203,11 @@ std::string attention_constants(const CudaAttentionProblem& problem, const CudaA
   return text + fmt::format("typedef {} Element;\n", dtype_name(problem.element));
 }
 
-std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width, bool with_lies) {
-  const auto element = static_cast<std::int64_t>(dtype_size(problem.element));
-  const std::int64_t bytes_of_head = 2 * element * problem.keys * width;
+std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, bool with_lies) {
   const bool is_open = problem.is_open;
   std::vector<CudaExtent> extents = {{"batch", problem.batch, is_open},
                                      {"queries", problem.queries, is_open},
-                                     {"keys", problem.keys, is_open},
-                                     {"head_group", heads_together(bytes_of_head), is_open}};
+                                     {"keys", problem.keys, is_open}};
   add_mask_extents(problem.mask, is_open, extents);
   if (!with_lies) return extents;
   for (const auto& [name, operand] : lying(problem)) add_lie_extents(name, *operand, is_open, extents);
@@ -233,13 +231,13 @@ void add_lie_extents(const std::string& name, const CudaAttentionProblem::Operan
   extents.push_back({name + "_head", operand.head, is_open});
 }
 
-std::int64_t heads_together(std::int64_t bytes_of_head) {
+std::int64_t rows_in_l2(std::int64_t bytes_of_row) {
   constexpr std::int64_t l2_for_heads = 24 << 20;
-  return std::max<std::int64_t>(1, l2_for_heads / bytes_of_head);
+  return l2_for_heads / bytes_of_row;
 }
 
-std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies) {
-  const std::vector<CudaExtent> extents = attention_extents(problem, width, with_lies);
+std::string attention_arguments(const CudaAttentionProblem& problem, bool with_lies) {
+  const std::vector<CudaExtent> extents = attention_extents(problem, with_lies);
   const std::string operands = with_lies ? "  const Element *q, *k, *v;\n  Element* out;\n" : "";
   return "struct Arguments {\n  const Mask* mask;\n" + operands + extent_members(extents) + "};\n" +
          extents_text(extents);
@@ -303,9 +301,8 @@ CudaTemplate make_cuda_attention(const CudaAttentionProblem& problem, const Cuda
   result.source.text += attention_products(problem.element, choice.block, width_of(problem));
   result.source.text += embedded::cuda_attention;
   LaunchSpec& launch = result.launch;
-  const std::int64_t tiles = tiles_of(problem, choice);
-  launch.shape.grid[0] =
-      static_cast<unsigned>(choice.whole_keys ? tiles : std::min<std::int64_t>(tiles, card.multiprocessors));
+  launch.shape.set_blocks(tiles_of(problem, choice));
+  if (!choice.whole_keys) launch.shape.most = static_cast<unsigned>(card.multiprocessors);
   launch.shape.block[0] = static_cast<unsigned>(128 * (choice.whole_keys ? 1 : choice.consumers + 1));
   const int queries = consumer_rows * choice.consumers;
   launch.maps = {

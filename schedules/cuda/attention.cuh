@@ -5,10 +5,10 @@
 //
 // schedules/cuda/attention.cpp writes these ahead of this text:
 //   HEADS                     and KEY_SHARE, VALUE_SHARE: neighbouring heads with the same keys, or values
-//   Extents, extents_of       batch, queries, keys; head_group: heads that are walked together, so that their keys and values
-//                             stay in the L2 cache; mask_batch, mask_head, mask_row: strides of the mask (keys lie together),
+//   Extents, extents_of       batch, queries, keys; mask_batch, mask_head, mask_row: strides of the mask (keys lie together),
 //                             mask_share: neighbours in the batch for which it is the same; mask_period: after how many of
 //                             these it repeats
+//   KEYS_IN_L2                of heads that are walked together, so that their keys and values stay in the L2 cache
 //   Arguments                 the mask, and open extents
 //   WIDTH                     DEPTH rounded up to 64 columns: what is beyond reads as zero
 //   CAUSAL                    query i sees keys 0 to i

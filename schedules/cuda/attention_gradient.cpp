@@ -139,12 +139,9 @@ std::int64_t flag_words(const CudaAttentionGradientProblem& problem,
 /// `with_lies`: how tensors lie is read by the kernel, not by tensor maps.
 std::vector<CudaExtent> extents_of(const CudaAttentionGradientProblem& problem, bool with_lies) {
   const bool by_query = rows_are_queries(problem), is_open = problem.is_open;
-  const std::int64_t bytes_of_head =
-      4 * (problem.queries + problem.keys) * problem.depth;  // two tensors of each, 16 bits
   std::vector<CudaExtent> extents = {{"batch", problem.batch, is_open},
                                      {"rows", by_query ? problem.queries : problem.keys, is_open},
-                                     {"columns", by_query ? problem.keys : problem.queries, is_open},
-                                     {"head_group", heads_together(bytes_of_head), is_open}};
+                                     {"columns", by_query ? problem.keys : problem.queries, is_open}};
   add_mask_extents(problem.mask, is_open, extents);
   if (!with_lies) return extents;
   const std::array<const Operand*, 4> operands = sides(problem);
@@ -165,6 +162,7 @@ std::string gradient_constants(const CudaAttentionGradientProblem& problem,
   define("HEADS", problem.heads);
   define("FLAG_WORDS", flag_words(problem, choice));
   define("DEPTH", problem.depth);
+  define("ROWS_IN_L2", rows_in_l2(4 * problem.depth));  // two tensors of 16 bits
   define("OF", static_cast<int>(problem.of));
   define("CAUSAL", problem.causal ? 1 : 0);
   define("BLOCK", choice.block);
@@ -270,8 +268,8 @@ CudaTemplate make_cuda_attention_gradient(const CudaAttentionGradientProblem& pr
       fmt::format("#define KERNEL {}\n{}", launch.entry,
                   choice.hopper ? hopper_text(problem, choice) : warps_text(problem, choice));
   const std::int64_t rows = rows_are_queries(problem) ? problem.queries : problem.keys;
-  launch.shape.grid[0] =
-      static_cast<unsigned>(ceil_div(rows, std::int64_t{16} * choice.warps) * problem.heads * problem.batch);
+  launch.shape.set_blocks(BlockCount(rows).in_parts_of(std::int64_t{16} * choice.warps) *
+                          (problem.heads * problem.batch));
   launch.shape.block[0] = static_cast<unsigned>(32 * choice.warps);
   launch.shape.shared_bytes = static_cast<unsigned>(gradient_shared_bytes(problem, choice));
   launch.shape.programmatic = true;

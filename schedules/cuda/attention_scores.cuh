@@ -27,7 +27,8 @@ DEVICE Tile tile_at(const Extents& e, int index) {
   const int tiles = query_tiles(e);
   int head, query;
   if constexpr (CAUSAL) {
-    const int first = index / (e.head_group * tiles) * e.head_group, heads = min(e.head_group, e.batch * HEADS - first);
+    const int group = max(1, KEYS_IN_L2 / e.keys);
+    const int first = index / (group * tiles) * group, heads = min(group, e.batch * HEADS - first);
     const int r = index - first * tiles;
     query = tiles - 1 - r / heads;
     head = first + r % heads;

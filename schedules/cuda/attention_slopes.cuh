@@ -11,8 +11,9 @@
 //
 // schedules/cuda/attention_gradient.cpp writes these ahead of this text:
 //   HEADS
-//   Extents, extents_of       extents: batch, rows, columns; head_group, heads that are walked together, so that what they read
-//                             stays in the L2 cache; mask_batch, mask_share, mask_period, mask_head, mask_row, how a mask lies
+//   Extents, extents_of       extents: batch, rows, columns; mask_batch, mask_share, mask_period, mask_head, mask_row, how a
+//                             mask lies
+//   ROWS_IN_L2                of heads that are walked together, so that what they read stays in the L2 cache
 //   DEPTH                     of a row
 //   OF, CAUSAL, SCALE         SCALE has log2(e) in it
 //   SUM_SCALE                 without it
@@ -39,7 +40,8 @@ DEVICE int queries_of(const Extents& e) {
 // Causal: the longest first, in groups of heads.
 DEVICE Tile tile_at(const Extents& e, int index) {
   const int tiles = (e.rows + ROWS - 1) / ROWS;
-  const int first = index / (e.head_group * tiles) * e.head_group, heads = min(e.head_group, e.batch * HEADS - first);
+  const int group = max(1, ROWS_IN_L2 / (e.rows + e.columns));
+  const int first = index / (group * tiles) * group, heads = min(group, e.batch * HEADS - first);
   const int r = index - first * tiles, head = first + r % heads, tile = r / heads;
   return {head / HEADS, head % HEADS, (CAUSAL && ROWS_ARE_QUERIES ? tiles - 1 - tile : tile) * ROWS};
 }

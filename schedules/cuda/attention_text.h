@@ -13,16 +13,15 @@ namespace sylvite {
                                               const CudaAttentionChoice& choice, int width);
 /// struct Arguments, of the mask and what is open, and Extents; `with_lies`: q, k, v and out are pointers, and their strides
 /// extents, too: see attention_lies.
-[[nodiscard]] std::string attention_arguments(const CudaAttentionProblem& problem, int width, bool with_lies);
-[[nodiscard]] std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, int width,
-                                                        bool with_lies);
+[[nodiscard]] std::string attention_arguments(const CudaAttentionProblem& problem, bool with_lies);
+[[nodiscard]] std::vector<CudaExtent> attention_extents(const CudaAttentionProblem& problem, bool with_lies);
 /// Behind others: how a mask lies, and the strides that lie_NAME reads.
 void add_mask_extents(const std::optional<CudaAttentionProblem::Mask>& mask, bool is_open,
                       std::vector<CudaExtent>& extents);
 void add_lie_extents(const std::string& name, const CudaAttentionProblem::Operand& operand, bool is_open,
                      std::vector<CudaExtent>& extents);
-/// Heads that are walked together, so that what they read stays in the L2 cache.
-[[nodiscard]] std::int64_t heads_together(std::int64_t bytes_of_head);
+/// Of heads that are walked together, so that what they read stays in the L2 cache.
+[[nodiscard]] std::int64_t rows_in_l2(std::int64_t bytes_of_row);
 /// Of `rows` rows, `depth` wide, in boxes of 64 columns.
 [[nodiscard]] CudaTensorMap attention_map(const CudaAttentionExtents& extents, DType element,
                                           const CudaAttentionProblem::Operand& operand, std::int64_t depth,

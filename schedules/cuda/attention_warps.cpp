@@ -83,7 +83,7 @@ CudaTemplate make_attention_warps(const CudaAttentionProblem& problem,
   const CudaAttentionChoice walk = {false, static_cast<int>(queries / 64), choice.block, 2, choice.resident};
   const auto width = static_cast<int>(std::max(depth, value_depth));
   result.source.text += attention_constants(problem, walk, width);
-  result.source.text += attention_arguments(problem, width, true);
+  result.source.text += attention_arguments(problem, true);
   result.source.text += embedded::cuda_attention_scores;
   result.source.text += attention_lies(problem);
   result.source.text += fmt::format(
@@ -91,14 +91,13 @@ CudaTemplate make_attention_warps(const CudaAttentionProblem& problem,
       "constexpr bool KEEPS_QUERIES = {};\n",
       depth, value_depth, choice.warps, choice.sixteens, choice.keeps_queries);
   result.source.text += embedded::cuda_attention_warps;
-  launch.shape.grid[0] =
-      static_cast<unsigned>(ceil_div(problem.queries, queries) * problem.heads * problem.batch);
+  launch.shape.set_blocks(BlockCount(problem.queries).in_parts_of(queries) * (problem.heads * problem.batch));
   launch.shape.block[0] = static_cast<unsigned>(32 * choice.warps);
   launch.shape.shared_bytes = static_cast<unsigned>(warps_shared_bytes(problem, choice));
   launch.shape.programmatic = true;
   launch.pointers = {problem.mask ? problem.mask->argument : -1, problem.q.argument, problem.k.argument,
                      problem.v.argument, problem.out.argument};
-  launch.numbers = extent_numbers(attention_extents(problem, width, true));
+  launch.numbers = extent_numbers(attention_extents(problem, true));
   return result;
 }
 

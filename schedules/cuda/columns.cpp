@@ -298,7 +298,7 @@ CudaTemplate make_cuda_columns(const CudaColumnsProblem& problem, const CudaColu
                         results_text(problem);
   result.source.text += embedded::cuda_folds;
   result.source.text += embedded::cuda_columns;
-  launch.shape.grid[0] = static_cast<unsigned>(problem.batch * strips * choice.cluster);
+  launch.shape.set_blocks(BlockCount(problem.batch) * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;

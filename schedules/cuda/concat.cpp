@@ -231,8 +231,7 @@ CudaTemplate make_cuda_concat(const CudaConcatProblem& problem, const CudaConcat
   result.source.text += arguments_text(operands, extents) + problem.epilogue.function + place_text(problem) +
                         concat_finish(problem, vector) + std::string(embedded::cuda_concat);
   const std::int64_t vectors = problem.rows * problem.columns / vector;
-  launch.shape.grid[0] =
-      static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.items} * choice.threads));
+  launch.shape.set_blocks(BlockCount(vectors).in_parts_of(std::int64_t{choice.items} * choice.threads));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   pass_arguments(launch, problem.out_argument, operands, extents);

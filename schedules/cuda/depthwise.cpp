@@ -39,8 +39,12 @@ Walk walk_y(const Windows& w, const CudaDepthwiseChoice& c) {
 Walk walk_x(const Windows& w, const CudaDepthwiseChoice& c) {
   return walk_along(c.tile_x, w.stride_x, segment_of(w), w.dilation_x, w.out_columns);
 }
-std::int64_t tiles_in_all(const Windows& w, const CudaDepthwiseChoice& c) {
-  return w.images * w.out_frames * walk_y(w, c).tiles * walk_x(w, c).tiles;
+BlockCount tiles_along(std::int64_t extent, std::int64_t tile, const Walk& walk) {
+  return BlockCount(extent).in_parts_of(walk.step * tile) * walk.step;
+}
+BlockCount tiles_in_all(const Windows& w, const CudaDepthwiseChoice& c) {
+  return BlockCount(w.images * w.out_frames) * tiles_along(w.out_lines, c.tile_y, walk_y(w, c)) *
+         tiles_along(w.out_columns, c.tile_x, walk_x(w, c));
 }
 
 /// Sums, a line of the window, and its weights.
@@ -72,7 +76,7 @@ double rate(const CudaGroupedProblem& problem, const CudaDepthwiseChoice& c) {
   constexpr double wanted_threads = 132 * 512;  // fewer do not hide the way to memory
   const Windows& w = problem.windows;
   const std::int64_t vectors = w.channels / c.vector;
-  const auto threads = static_cast<double>(tiles_in_all(w, c) * vectors);
+  const auto threads = static_cast<double>(tiles_in_all(w, c).value() * vectors);
   const double starved = std::max(1., std::sqrt(wanted_threads / threads));
   // Registers of many numbers leave place for few threads.
   const double crowded = 1 + std::max(0., static_cast<double>(held(w, c)) - 96) / 160;
@@ -139,9 +143,8 @@ CudaTemplate make_cuda_depthwise(const CudaGroupedProblem& problem, const CudaDe
       choice.tile_y, choice.tile_x, choice.lanes, positions,
       w.taps() <= most_unrolled ? walk_y(w, choice).span : 1, segment_of(w));
   result.source.text += embedded::cuda_depthwise;
-  const std::int64_t tiles = tiles_in_all(w, choice);
   const std::int64_t strips = ceil_div(w.channels / choice.vector, std::int64_t{choice.lanes});
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(tiles, positions) * strips);
+  launch.shape.set_blocks(tiles_in_all(w, choice).in_parts_of(positions) * strips);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   launch.pointers = grouped_pointers(problem);

@@ -92,7 +92,7 @@ CudaTemplate make_cuda_depthwise_gradient(const CudaDepthwiseGradientProblem& pr
           !problem.has_open_images && w.out_columns % group == 0, dtype_name(problem.element),
           extent_members(extents), extents_text(extents), embedded::cuda_depthwise_gradient);
   const std::int64_t strips = ceil_div(w.channels, std::int64_t{choice.lanes} * choice.vector);
-  launch.shape.grid[0] = static_cast<unsigned>(strips * problem.parts);
+  launch.shape.set_blocks(BlockCount(strips) * problem.parts);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.gradient, problem.x};

@@ -186,7 +186,7 @@ CudaTemplate make_cuda_grouped(const CudaGroupedProblem& problem, const CudaGrou
       unit.out, choice.tile_z, choice.tile_y, choice.tile_x, choice.outputs, choice.parts, choice.columns,
       choice.pixels, products <= most_unrolled ? w.taps() : 1, choice.exact);
   result.source.text += embedded::cuda_grouped;
-  launch.shape.grid[0] = static_cast<unsigned>(block.strips * choice.parts);
+  launch.shape.set_blocks(BlockCount(block.strips) * choice.parts);
   launch.shape.block[0] = static_cast<unsigned>(block.threads);
   launch.shape.shared_bytes = static_cast<unsigned>(block.shared_bytes);
   launch.shape.programmatic = true;

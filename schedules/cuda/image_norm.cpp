@@ -217,7 +217,7 @@ CudaTemplate make_cuda_image_norm(const CudaImageNormProblem& problem, const Cud
       operands_in({&problem.prologue_operands, &problem.epilogue_operands});
   result.source.text += arguments_text(operands, extents) + functions_text(problem);
   result.source.text += embedded::cuda_image_norm;
-  launch.shape.grid[0] = static_cast<unsigned>(problem.images * strips * choice.cluster);
+  launch.shape.set_blocks(BlockCount(problem.images) * strips * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.lanes * choice.deep);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;

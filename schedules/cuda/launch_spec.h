@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "schedules/cuda/block_count.h"
 #include "schedules/cuda/library_call.h"
 #include "sylvite/types.h"
 
@@ -43,7 +44,14 @@ struct LaunchShape {
   unsigned cluster = 1;           ///< consecutive blocks that share their memories
   unsigned shared_bytes = 0;      ///< of a block, beside those that the machine code declares
   bool programmatic = false;      ///< waits itself for the kernels before it, so it may be launched early
+  unsigned most = 0;  ///< of grid[0] no more are launched, which take several parts in turn; 0: all are
+  std::vector<BlockStep> steps;  ///< how grid[0] follows from extents; none: that is not known
   bool operator==(const LaunchShape&) const = default;
+
+  void set_blocks(const BlockCount& blocks) {
+    grid[0] = static_cast<unsigned>(blocks.value());
+    steps = blocks.steps();
+  }
 };
 
 /// A launch before its arguments are known. The kernel's parameters are the maps, then one struct of the

@@ -114,7 +114,7 @@ CudaTemplate make_cuda_line_gradient(const CudaMatmulProblem& problem, const Cud
       dtype_name(problem.element), extent_members(extents), extents_text(extents),
       embedded::cuda_line_gradient);
   const std::int64_t parts = problem.batch / w.taps_y;
-  launch.shape.grid[0] = static_cast<unsigned>(parts * ceil_div(problem.m, std::int64_t{choice.rows}));
+  launch.shape.set_blocks(BlockCount(problem.m).in_parts_of(choice.rows) * parts);
   launch.shape.block[0] = 32 * all_warps;
   launch.shape.shared_bytes = static_cast<unsigned>(line_shared_bytes(problem, choice));
   launch.shape.programmatic = true;

@@ -151,13 +151,13 @@ std::string source_text(const std::string& name, const CudaMatmulProblem& proble
 /// A grid that stays: each cluster of blocks takes one tile after another. A split takes all at once.
 LaunchShape shape_of(const CudaMatmulProblem& problem, const CudaMatmulChoice& choice, const Card& card) {
   const MatmulSides sides = sides_of(problem, choice.swapped);
-  const auto clusters_along = [](std::int64_t extent, int tile) { return ceil_div(extent, tile); };
-  const std::int64_t tiles = clusters_along(sides.x_extent, choice.tile_x * choice.cluster_x) *
-                             clusters_along(sides.y_extent, choice.tile_y * choice.cluster_y) * problem.batch;
+  const BlockCount tiles =
+      BlockCount(sides.x_extent).in_parts_of(std::int64_t{choice.tile_x} * choice.cluster_x) *
+      BlockCount(sides.y_extent).in_parts_of(std::int64_t{choice.tile_y} * choice.cluster_y) * problem.batch;
   LaunchShape shape;
   shape.cluster = static_cast<unsigned>(choice.cluster_x * choice.cluster_y * choice.split);
-  const std::int64_t resident = choice.split > 1 ? tiles : card.multiprocessors / shape.cluster;
-  shape.grid[0] = static_cast<unsigned>(std::min(tiles, resident)) * shape.cluster;
+  shape.set_blocks(tiles * shape.cluster);
+  if (choice.split == 1) shape.most = card.multiprocessors / shape.cluster * shape.cluster;
   shape.block[0] = 384;  // one warpgroup loads, two multiply
   shape.programmatic = choice.programmatic;
   return shape;

@@ -298,7 +298,7 @@ CudaTemplate make_cuda_norm(const CudaNormProblem& problem, const CudaNormChoice
   result.source.text += arguments_text(operands, extents) +
                         rows_kernel_text(problem.has_open_columns, vector_of(problem),
                                          [&](int vector) { return rows_text(problem, choice, vector); });
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
+  launch.shape.set_blocks(BlockCount(problem.rows).in_parts_of(choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
   pass_arguments(launch, problem.out_argument, operands, extents);

@@ -16,7 +16,7 @@ namespace sylvite {
 namespace {
 
 constexpr std::string_view magic = "sylvite-cuda-object ";
-constexpr std::string_view version = "2\n";  // counts changes of what follows
+constexpr std::string_view version = "3\n";  // counts changes of what follows
 
 // The fields of each struct, in the order in which they are written and read.
 auto fields(CudaWindows& s) {
@@ -26,8 +26,11 @@ auto fields(CudaTensorMap& s) {
   return std::tie(s.argument, s.offset, s.dtype, s.rounds_to_tf32, s.dims, s.pitches, s.box, s.swizzle,
                   s.windows);
 }
+auto fields(BlockStep& s) {
+  return std::tie(s.kind, s.number);
+}
 auto fields(LaunchShape& s) {
-  return std::tie(s.grid, s.block, s.cluster, s.shared_bytes, s.programmatic);
+  return std::tie(s.grid, s.steps, s.most, s.block, s.cluster, s.shared_bytes, s.programmatic);
 }
 auto fields(MatmulOperand& s) {
   return std::tie(s.input, s.depth_fast, s.offset, s.pitch, s.batch_pitch, s.each, s.period, s.is_weight);
@@ -78,6 +81,7 @@ class Writer {
     add(name);
   }
   void add(SimpleEpilogue::Activation& activation) { add_number(static_cast<std::uint64_t>(activation)); }
+  void add(BlockStep::Kind& kind) { add_number(static_cast<std::uint64_t>(kind)); }
   template <typename T, std::size_t count>
   void add(T (&values)[count]) {
     for (T& value : values) add(value);
@@ -136,6 +140,9 @@ class Reader {
   void take(SimpleEpilogue::Activation& activation) {
     using Activation = SimpleEpilogue::Activation;
     activation = static_cast<Activation>(take_number(static_cast<std::uint64_t>(Activation::gelu_tanh)));
+  }
+  void take(BlockStep::Kind& kind) {
+    kind = static_cast<BlockStep::Kind>(take_number(static_cast<std::uint64_t>(BlockStep::Kind::parts)));
   }
   template <typename T, std::size_t count>
   void take(T (&values)[count]) {

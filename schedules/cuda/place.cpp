@@ -148,8 +148,8 @@ CudaTemplate make_cuda_place(const CudaPlaceProblem& problem, const CudaPlaceCho
       problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.cluster,
       problem.part, problem.onto_zeros, problem.index == DType::i64 ? "long long" : "int",
       word_of(problem.element), embedded::cuda_place, place_text(problem));
-  const std::int64_t runs = ceil_div(problem.places, std::int64_t{choice.own} * choice.cluster);
-  launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * choice.cluster);
+  launch.shape.set_blocks(BlockCount(problem.places).in_parts_of(std::int64_t{choice.own} * choice.cluster) *
+                          (problem.batches * choice.cluster));
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.block[0] = threads;
   launch.shape.shared_bytes = static_cast<unsigned>(4 * choice.own);

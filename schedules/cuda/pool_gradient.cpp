@@ -73,10 +73,10 @@ CudaTemplate make_cuda_pool_gradient(const CudaPoolGradientProblem& problem,
       choice.vector, choice.threads, choice.lines, choice.columns, w.taps() <= most_unrolled ? 3 : 1,
       dtype_name(problem.element), extent_members(extents), extents_text(extents),
       embedded::cuda_pool_gradient);
-  const std::int64_t vectors = w.images * ceil_div(w.lines, std::int64_t{choice.lines}) *
-                               ceil_div(w.columns, std::int64_t{choice.columns}) *
-                               (w.channels / choice.vector);
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(vectors, std::int64_t{choice.threads}));
+  const BlockCount vectors = BlockCount(w.lines).in_parts_of(choice.lines) *
+                             BlockCount(w.columns).in_parts_of(choice.columns) *
+                             (w.images * (w.channels / choice.vector));
+  launch.shape.set_blocks(vectors.in_parts_of(choice.threads));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.gradient, problem.x};

@@ -201,7 +201,7 @@ CudaTemplate make_cuda_row_folds(const CudaRowFoldsProblem& problem, const CudaR
   result.source.text += folds_text(problem);
   result.source.text += rows_kernel_text(problem.has_open_columns, vector_of(problem),
                                          [&](int vector) { return rows_text(problem, choice, vector); });
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows) * choice.cluster);
+  launch.shape.set_blocks(BlockCount(problem.rows).in_parts_of(choice.rows) * choice.cluster);
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.cluster = static_cast<unsigned>(choice.cluster);
   launch.shape.programmatic = true;

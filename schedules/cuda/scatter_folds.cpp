@@ -193,7 +193,7 @@ CudaTemplate make_cuda_scatter_folds(const CudaScatterFoldsProblem& problem,
       problem.places, problem.columns, problem.updates, problem.indices_of_update, choice.own, choice.width,
       choice.segments, choice.together, runs, strips, !problem.initial, types_text(problem),
       embedded::cuda_scatter_folds, place_text(problem));
-  launch.shape.grid[0] = static_cast<unsigned>(problem.batches * runs * strips);
+  launch.shape.set_blocks(BlockCount(problem.batches) * runs * strips);
   launch.shape.block[0] = threads;
   launch.shape.shared_bytes = static_cast<unsigned>(std::int64_t{choice.own} * choice.width *
                                                     choice.segments * bytes_of_sum(problem));

@@ -46,9 +46,9 @@ bool are_known(const Shape& shape) {
   return std::ranges::all_of(shape, &Extent::is_known);
 }
 
-std::int64_t blocks_of(const CudaScatterRowsProblem& problem, const CudaScatterRowsChoice& choice) {
-  return problem.batches * ceil_div(problem.table, choice.rows) *
-         ceil_div(problem.columns, lanes * vector_of(problem));
+BlockCount blocks_of(const CudaScatterRowsProblem& problem, const CudaScatterRowsChoice& choice) {
+  return BlockCount(problem.table).in_parts_of(choice.rows) *
+         BlockCount(problem.columns).in_parts_of(lanes * vector_of(problem)) * problem.batches;
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ std::vector<CudaScatterRowsChoice> cuda_scatter_rows_choices(const CudaScatterRo
   for (const int rows : {64, 32, 16, 8}) choices.push_back({rows});
   // Many rows of a block share one walk over the indices. Of a small table each block takes few, so that none waits long.
   std::ranges::stable_sort(choices, {}, [&](const CudaScatterRowsChoice& choice) {
-    const bool fills = blocks_of(problem, choice) >= enough_blocks;
+    const bool fills = blocks_of(problem, choice).value() >= enough_blocks;
     return fills ? 0 : choice.rows;
   });
   return choices;
@@ -135,7 +135,7 @@ CudaTemplate make_cuda_scatter_rows(const CudaScatterRowsProblem& problem,
       std::bit_cast<std::uint32_t>(static_cast<float>(problem.initial.value_or(0))),
       problem.index == DType::i64 ? "long long" : "int", dtype_name(problem.out), extent_members(extents),
       extents_text(extents), embedded::cuda_scatter_rows);
-  launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
+  launch.shape.set_blocks(blocks_of(problem, choice));
   launch.shape.block[0] = block_threads;
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.initial ? problem.updates : problem.x, problem.indices,

@@ -163,8 +163,8 @@ CudaTemplate make_cuda_softmax_columns(const CudaSoftmaxColumnsProblem& problem,
       problem.is_reverse, choice.streams, dtype_name(problem.out));
   result.source.text += arguments_text(operands, extents) + functions_text(problem, choice.vector);
   result.source.text += embedded::cuda_softmax_columns;
-  launch.shape.grid[0] = static_cast<unsigned>(
-      ceil_div<std::int64_t>(vectors_of(problem, choice.vector), choice.threads / choice.parts));
+  launch.shape.set_blocks(
+      BlockCount(vectors_of(problem, choice.vector)).in_parts_of(choice.threads / choice.parts));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads);
   launch.shape.programmatic = true;
   pass_arguments(launch, problem.out_argument, operands, extents);

@@ -154,7 +154,7 @@ CudaTemplate make_cuda_top_k(const CudaTopKProblem& problem, const CudaTopKChoic
       groups_of(problem, choice.threads), element.digits, problem.rows, sorts_all(problem),
       kept_of(problem) <= most_kept(problem), problem.largest, element.is_float, element.is_signed,
       number_bytes(problem) == 8 ? "u64" : "Wide", element.type, embedded::cuda_top_k);
-  launch.shape.grid[0] = static_cast<unsigned>(ceil_div(problem.rows, choice.rows));
+  launch.shape.set_blocks(BlockCount(problem.rows).in_parts_of(choice.rows));
   launch.shape.block[0] = static_cast<unsigned>(choice.threads * choice.rows);
   launch.shape.programmatic = true;
   launch.pointers = {problem.values, problem.indices, problem.x};

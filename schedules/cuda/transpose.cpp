@@ -25,10 +25,10 @@ constexpr std::int64_t shortest_converted_rows = 40, shortest_converted_columns 
 constexpr std::int64_t longest = 1LL << 30;
 constexpr int most_threads = 512;
 
-std::int64_t blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
+BlockCount blocks_of(const CudaTransposeProblem& problem, const CudaTransposeChoice& choice) {
   const std::int64_t unit = problem.unit();
-  const std::int64_t rows = choice.down * unit, columns = choice.across * unit;
-  return problem.batch * ceil_div(problem.rows, rows) * ceil_div(problem.columns, columns);
+  return BlockCount(problem.rows).in_parts_of(choice.down * unit) *
+         BlockCount(problem.columns).in_parts_of(choice.across * unit) * problem.batch;
 }
 
 /// Batches, rows and columns that lie behind each other in x, and are stored with columns ahead of rows.
@@ -314,7 +314,7 @@ Reading<CudaTransposeProblem> read_cuda_transpose(const Kernel& kernel) {
   const CudaTransposeProblem hinted = kernel.open ? read_order(at_hints(kernel).body).problem : problem;
   if (is_short(hinted)) return {problem, "the transposed dims are short"};
   const bool is_large = problem.rows > longest || problem.pitch > longest || problem.out_pitch > longest ||
-                        blocks_of(problem, {}) > most_blocks_of_grid;
+                        blocks_of(problem, {}).value() > most_blocks_of_grid;
   if (is_large || (problem.is_open && kernel.body.type(kernel.body.inputs[0]).element_count() > longest))
     return {problem, "the extents are large"};
   return {problem, ""};
@@ -358,8 +358,8 @@ std::vector<CudaTransposeChoice> cuda_transpose_choices(const CudaTransposeProbl
   }
   std::stable_sort(choices.begin(), choices.end(),
                    [&](const CudaTransposeChoice& a, const CudaTransposeChoice& b) {
-                     return std::min(blocks_of(problem, a), enough_blocks) >
-                            std::min(blocks_of(problem, b), enough_blocks);
+                     return std::min(blocks_of(problem, a).value(), enough_blocks) >
+                            std::min(blocks_of(problem, b).value(), enough_blocks);
                    });
   return choices;
 }
@@ -384,7 +384,7 @@ CudaTemplate make_cuda_transpose(const CudaTransposeProblem& problem, const Cuda
       extent_members(extents), extents_text(extents), problem.unit(), choice.down, choice.across, per_thread,
       choice.rows_first, (choice.streams & 1) != 0, (choice.streams & 2) != 0,
       batch_text(problem) + work_text(problem), embedded::cuda_transpose);
-  launch.shape.grid[0] = static_cast<unsigned>(blocks_of(problem, choice));
+  launch.shape.set_blocks(blocks_of(problem, choice));
   launch.shape.block[0] = static_cast<unsigned>(squares / per_thread);
   launch.shape.programmatic = true;
   launch.pointers = {problem.out_argument, problem.argument};

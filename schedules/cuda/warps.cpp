@@ -189,9 +189,8 @@ CudaTemplate make_cuda_warps(const CudaMatmulProblem& problem, const CudaWarpsCh
       problem, terms,
       {"  const Element *x, *y;\n", warps_extents(problem), false, threads_of(choice), problem.n % 2 == 0});
   text += embedded::cuda_warps;
-  launch.shape.grid[0] =
-      static_cast<unsigned>(ceil_div(problem.m, std::int64_t{choice.tile_x}) *
-                            ceil_div(problem.n, std::int64_t{choice.tile_y}) * problem.batch);
+  launch.shape.set_blocks(BlockCount(problem.m).in_parts_of(choice.tile_x) *
+                          BlockCount(problem.n).in_parts_of(choice.tile_y) * problem.batch);
   launch.shape.block[0] = static_cast<unsigned>(threads_of(choice));
   launch.shape.shared_bytes = static_cast<unsigned>(tiles_shared_bytes(problem, choice, floats));
   launch.shape.programmatic = true;

@@ -12,7 +12,7 @@ CudaObject kernel_object() {
   CudaObject object;
   LaunchSpec& launch = object.launch;
   launch.entry = "matmul_bf16";
-  launch.shape = {{7, 2, 3}, {384, 4, 5}, 2, 200 << 10, true};
+  launch.shape = {{7, 2, 3}, {384, 4, 5}, 2, 200 << 10, true, 132, {{BlockStep::Kind::parts, 64}}};
   CudaTensorMap map{1, 256, DType::f16, true, {2, 3, 4, 5}, {32, 64, 128}, {8, 9, 10, 11}, 64, {}};
   launch.maps = {map, {}};
   map.windows = {{-1, -2}, {3, 4}, {2, 5}};
@@ -98,7 +98,7 @@ TEST(CudaObject, OthersAreRefused) {
                                        "ELF"),
                IoError);
   std::string bytes = to_bytes(kernel_object());
-  bytes.replace(bytes.find(" 2\n"), 3, " 3\n");
+  bytes.replace(bytes.find(" 3\n"), 3, " 4\n");
   EXPECT_TRUE(is_cuda_object(bytes));
   EXPECT_THROW((void)parse_cuda_object(bytes), IoError) << "another version";
 }
