@@ -159,7 +159,7 @@ Program load_program(const Imported& imported, Chosen& chosen, const Relatives& 
                      const std::stop_token& stop) {
   get_objects(imported, chosen, stop, relatives);
   Program program = make_program(imported, chosen.choices, relatives);
-  program.upload_weights();
+  if (imported.setup->runs_here) program.upload_weights();
   chosen.report.weights_seconds += program.weights_seconds();
   return program;
 }
@@ -190,6 +190,7 @@ Program load_running_program(const Imported& imported, Chosen& chosen, const Rel
   const int compiled_before = chosen.report.compiled;
   Program program = load_program(imported, chosen, relatives, stop);
   if (chosen.report.compiled == compiled_before && !chosen.has_untried) return program;
+  if (!imported.setup->runs_here) return program;
   const bool on_device = imported.setup->machine.gpu.has_value();
   while (const std::optional<std::size_t> failing = failing_kernel(program, chosen, on_device)) {
     ObjectCache(imported.setup->object_cache).remove(chosen.choices[*failing].symbol);

@@ -24,6 +24,7 @@ struct Setup {
   std::string object_cache;          ///< folder of compiled kernels; "" for none
   std::string database;              ///< file of trials and winners; "" for none
   std::shared_ptr<const Lock> lock;  ///< what kernels run, whatever is known of them; nullptr: what is best
+  bool runs_here = true;             ///< else programs are only exported: no device is needed
   std::vector<std::string>
       warnings;  ///< what this machine does otherwise than asked; begins every model's report
 

@@ -82,16 +82,6 @@ WeightPlaces places_of(const Built& built, WeightsFile& weights) {
   return places;
 }
 
-/// For a GPU.
-void describe_device(ExportedModel& model, const Built& built, WeightsFile& weights) {
-  model.bindings = &built.program.bindings();
-  const WeightPlaces places = places_of(built, weights);
-  model.slot_offsets = places.slots;
-  for (const Location& place : model.bindings->outputs)
-    model.output_weight_offsets.push_back(place.kind == BufferKind::weight ? places.returned(place.number)
-                                                                           : -1);
-}
-
 /// A member of the archive: its name and its bytes.
 using Member = std::pair<std::string, std::string_view>;
 
@@ -126,24 +116,30 @@ Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& mo
   return sources;
 }
 
-Sources cuda_sources(Built& built, ExportedModel& model, const WeightsFile& weights,
-                     std::vector<std::string> architectures, std::vector<std::string>& warnings) {
+Sources cuda_sources(ExportedModel& model, const WeightsFile& weights, std::vector<std::string> architectures,
+                     std::vector<std::string>& warnings) {
   if (model.growth)
     throw UnsupportedError(
         "caches that grow, in a library for a GPU: export with compile.device=cpu, or a model whose caches "
         "have "
         "room (see States in docs/command.md)");
-  const DeviceNotes notes = built.program.device_notes();
   if (architectures.empty())
     architectures.push_back(fmt::format("sm_{}", cuda::Device::get().card().capability));
-  const std::vector<std::vector<CudaCode>> codes = device_codes(notes, architectures, warnings);
+  const std::vector<std::vector<CudaCode>> codes = device_codes(model.programs, architectures, warnings);
   Sources sources;
-  sources.tables = identified(
-      model, weights, [&](const ExportedModel& each) { return cuda_tables_source(each, notes, codes); });
+  sources.tables =
+      identified(model, weights, [&](const ExportedModel& each) { return cuda_tables_source(each, codes); });
   sources.header = cuda_interface_header(model);
   sources.objects = {{"sylvite_launcher_cuda.o", embedded::cuda_launcher_object},
                      {"sylvite_launcher_cuda_run.o", embedded::cuda_launcher_run_object}};
   return sources;
+}
+
+/// Of a model with its programs, which are those of `built`.
+Sources sources_of(const std::vector<const Built*>& built, ExportedModel& model, const WeightsFile& weights,
+                   const ExportOptions& options, ExportReport& report) {
+  if (!is_gpu_target(model.target)) return cpu_sources(built, model, weights);
+  return cuda_sources(model, weights, options.architectures, report.warnings);
 }
 
 /// Runs the compiler quietly; whether it succeeded.
@@ -242,7 +238,8 @@ void write_files(const ExportedModel& model, const Sources& sources, const Weigh
         fmt::format("{} compiled no C; projects that link the model compile {}.c themselves",
                     options.c_compiler, report.name));
   }
-  std::vector<Member> members = {{"sylvite_weights_file.o", embedded::weights_file_object}};
+  std::vector<Member> members = {{"sylvite_weights_file.o", embedded::weights_file_object},
+                                 {"sylvite_sized_program.o", embedded::sized_program_object}};
   members.insert(members.end(), sources.objects.begin(), sources.objects.end());
   if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
   if (model.embeds_weights) members.emplace_back(report.name + "_weights.o", weights_object);
@@ -286,25 +283,16 @@ ExportReport export_model(Built& built, const ExportOptions& options) {
   ExportedModel model = begin(options, *built.setup, report);
   model.plan = &built.program.plan();
   if (built.room) model.growth = built.room->growth;
-  const bool on_device = is_gpu_target(model.target);
   WeightsFile weights;
-  if (on_device)
-    describe_device(model, built, weights);
-  else
-    model.programs.push_back(export_built(built, places_of(built, weights)));
+  model.programs.push_back(export_built(built, places_of(built, weights)));
   model.weight_bytes = weights.size();
-  const Sources sources = on_device
-                              ? cuda_sources(built, model, weights, options.architectures, report.warnings)
-                              : cpu_sources({&built}, model, weights);
+  const Sources sources = sources_of({&built}, model, weights, options, report);
   write_files(model, sources, weights, options, report);
   return report;
 }
 
 ExportReport export_open_model(const OpenModel& open, const Chooser& choose, const ExportOptions& options,
                                CompileReport& compiled) {
-  if (open.setup->machine.gpu)
-    throw UsageError("libraries for a GPU have fixed sizes, but {}; give each one size (--dims)",
-                     describe_ranges(open.parsed.sizes));
   if (length_symbol(open.parsed))
     throw UnsupportedError(
         "libraries write states in place, but those that grow by '{}' are copied at each run",
@@ -330,7 +318,7 @@ ExportReport export_open_model(const OpenModel& open, const Chooser& choose, con
   model.plan = &ports;
   if (programs.back()->room) model.growth = programs.back()->room->growth;
   model.weight_bytes = weights.size();
-  write_files(model, cpu_sources(programs, model, weights), weights, options, report);
+  write_files(model, sources_of(programs, model, weights, options, report), weights, options, report);
   report.programs = compiled.programs;
   return report;
 }

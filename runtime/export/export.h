@@ -34,7 +34,7 @@ struct ExportReport {
 /// be written.
 [[nodiscard]] ExportReport export_model(Built& built, const ExportOptions& options);
 
-/// The same of a model whose sizes are ranges, for a CPU: its functions take sizes. `choose` is asked for the kernels of each
+/// The same of a model whose sizes are ranges: its functions take sizes. `choose` is asked for the kernels of each
 /// program; `compiled` gets what was compiled. Throws as cover_sizes, too.
 [[nodiscard]] ExportReport export_open_model(const OpenModel& open, const Chooser& choose,
                                              const ExportOptions& options, CompileReport& compiled);

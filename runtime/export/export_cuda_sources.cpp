@@ -4,38 +4,44 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "base/error.h"
 #include "runtime/cuda/launch_maker.h"
 #include "runtime/cuda/nvjitlink.h"
 #include "runtime/embedded.h"
+#include "runtime/export/box_tables.h"
 
 namespace sylvite {
 namespace {
 
 using cuda::NotedLaunch;
 
-/// The images of the notes, each once.
-std::vector<const NotedLaunch*> images_of(const DeviceNotes& notes) {
-  std::vector<const NotedLaunch*> images;
-  for (const NotedLaunches& launches : notes.launches) {
-    for (const NotedLaunch& launch : launches) {
-      if (launch.library) {
-        const bool is_matmul = std::holds_alternative<LibraryMatmul>(*launch.library);
-        throw UnsupportedError("{}'s kernels cannot be exported: export with schedules.{}=false",
-                               is_matmul ? "cuBLASLt" : "cuDNN", is_matmul ? "cublaslt" : "cudnn");
-      }
-      const auto is_same = [&](const NotedLaunch* each) { return each->image == launch.image; };
-      if (std::ranges::none_of(images, is_same)) images.push_back(&launch);
-    }
+/// The images of all programs, each once; programs may have equal ones at two places.
+class Images {
+ public:
+  explicit Images(const std::vector<ExportedProgram>& programs) {
+    for (const ExportedProgram& program : programs)
+      for (const ExportedDeviceLaunch& launch : program.device_launches) add(launch.noted);
   }
-  return images;
-}
 
-std::size_t image_number(const std::vector<const NotedLaunch*>& images, const NotedLaunch& launch) {
-  const auto is_same = [&](const NotedLaunch* each) { return each->image == launch.image; };
-  return static_cast<std::size_t>(std::ranges::find_if(images, is_same) - images.begin());
-}
+  [[nodiscard]] const std::vector<const NotedLaunch*>& all() const { return all_; }
+  [[nodiscard]] std::size_t number_of(const NotedLaunch& launch) const { return numbers_.at(*launch.image); }
+
+ private:
+  void add(const NotedLaunch& launch) {
+    if (launch.library) {
+      const bool is_matmul = std::holds_alternative<LibraryMatmul>(*launch.library);
+      throw UnsupportedError("{}'s kernels cannot be exported: export with schedules.{}=false",
+                             is_matmul ? "cuBLASLt" : "cuDNN", is_matmul ? "cublaslt" : "cudnn");
+    }
+    if (numbers_.try_emplace(*launch.image, all_.size()).second) all_.push_back(&launch);
+  }
+
+  std::vector<const NotedLaunch*> all_;
+  std::map<std::string_view, std::size_t> numbers_;  ///< by what is in the image
+};
 
 /// "sm_90a": 90, exact.
 CudaCode code_for(const std::string& architecture) {
@@ -70,109 +76,135 @@ std::vector<CudaCode> codes_of(const NotedLaunch& image, const std::vector<std::
   return codes;
 }
 
-/// The rows of all tables; the counts say how long they are.
-struct CudaTables {
-  std::string bytes;
-  std::vector<std::string> places;
-  std::vector<std::string> maps;
-  std::vector<std::string> arguments;
-  std::vector<std::string> launches;
-  std::vector<std::string> codes;
-  std::vector<std::string> images;
-  std::string code_arrays;
-};
+/// The tables of program number `number`, whose names end with it. Bytes are in one table of all programs.
+class CudaProgramText {
+ public:
+  CudaProgramText(const ExportedModel& model, std::size_t number, const Images& images, std::string& bytes)
+      : program_(model.programs[number]),
+        images_(images),
+        bytes_(bytes),
+        numbers_(model.sizes),
+        box_(program_, numbers_, number) {}
 
-std::string place_row(const ExportedModel& model, const cuda::SymbolicAddress& address) {
-  const bool is_weight = address.region == cuda::Region::weight;
-  const auto offset = is_weight ? static_cast<std::uint64_t>(model.slot_offsets.at(address.number)) : 0;
-  return fmt::format("{{{}, {}, {}}}", static_cast<int>(address.region), is_weight ? 0 : address.number,
-                     offset + address.offset);
-}
+  std::string write() {
+    for (const ExportedDeviceLaunch& launch : program_.device_launches) add_launch(launch);
+    const std::vector<std::string> copies = copy_rows();
+    std::string text = box_.text() + array("sylvite_cuda_place", "places", places_) +
+                       array("sylvite_cuda_map", "maps", maps_) +
+                       array("sylvite_cuda_argument", "arguments", arguments_) +
+                       array("sylvite_cuda_launch", "launches", launches_) +
+                       array("sylvite_cuda_copy", "copies", copies) + box_.function();
+    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", box_.row(), box_.name("places"),
+                       box_.name("maps"), box_.name("arguments"), box_.name("launches"), box_.name("copies"),
+                       places_.size(), maps_.size(), arguments_.size(), launches_.size(), copies.size());
+    return text;
+  }
+  /// Once they are written.
+  [[nodiscard]] const std::string& row() const { return row_; }
+  [[nodiscard]] std::size_t number_count() const { return numbers_.count(); }
 
-std::string map_row(const ExportedModel& model, const cuda::MapArgument& argument) {
-  const CudaTensorMap& map = argument.map;
-  cuda::SymbolicAddress address = argument.address;
-  address.offset += static_cast<std::uint64_t>(map.offset);
-  const CudaWindows windows = map.windows.value_or(CudaWindows{});
-  return fmt::format("{{{}, {{{}}}, {{{}}}, {{{}}}, {{1, {}, {}, 1}}, {{{}}}, {{{}}}, {}, {}, {}}}",
-                     place_row(model, address), fmt::join(map.dims, ", "), fmt::join(map.pitches, ", "),
-                     fmt::join(map.box, ", "), windows.step[0], windows.step[1],
-                     fmt::join(windows.first, ", "), fmt::join(windows.last, ", "),
-                     cuda::driver_map_type(map), cuda::driver_map_swizzle(map.swizzle), map.windows ? 1 : 0);
-}
+ private:
+  [[nodiscard]] std::string array(const std::string& type, const std::string& table,
+                                  const std::vector<std::string>& rows) const {
+    return array_of("const struct " + type, box_.name(table), rows);
+  }
+  [[nodiscard]] std::string place_row(const ExportedPlace& place) {
+    return fmt::format("{{{}, {}, {}}}", place.region ? static_cast<int>(*place.region) : 0, place.number,
+                       numbers_.of(place.offset));
+  }
 
-/// One row of the arguments' table, after what it refers to.
-struct ArgumentRow {
-  const ExportedModel& model;
-  CudaTables& tables;
+  [[nodiscard]] std::string map_row(const ExportedMap& exported) {
+    const CudaTensorMap& map = exported.map;
+    const CudaWindows windows = map.windows.value_or(CudaWindows{});
+    return fmt::format("{{{}, {{{}}}, {{{}}}, {{{}}}, {{1, {}, {}, 1}}, {{{}}}, {{{}}}, {}, {}, {}}}",
+                       place_row(exported.place), joined(numbers_.of(exported.dims)),
+                       joined(numbers_.of(exported.pitches)), joined(numbers_.of(exported.box)),
+                       windows.step[0], windows.step[1], fmt::join(windows.first, ", "),
+                       fmt::join(windows.last, ", "), cuda::driver_map_type(map),
+                       cuda::driver_map_swizzle(map.swizzle), map.windows ? 1 : 0);
+  }
 
-  std::string operator()(const cuda::BytesArgument& bytes) const {
-    const std::size_t first = tables.bytes.size();
-    tables.bytes.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    tables.bytes.resize((tables.bytes.size() + 7) / 8 * 8, '\0');
+  // The row of an argument, after what it refers to.
+  std::string row_of(const cuda::BytesArgument& bytes) {
+    const std::size_t first = bytes_.size();
+    bytes_.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    bytes_.resize((bytes_.size() + 7) / 8 * 8, '\0');
     return fmt::format("{{SYLVITE_CUDA_BYTES, {}, {}}}", first, bytes.size());
   }
-  std::string operator()(const cuda::PointerArgument& pointers) const {
-    const std::size_t first = tables.places.size();
-    for (const std::uint64_t word : pointers.words) {
-      tables.places.push_back(cuda::is_address(word) ? place_row(model, cuda::decode_address(word))
-                                                     : fmt::format("{{SYLVITE_NOWHERE, 0, {}}}", word));
+  std::string row_of(const std::vector<ExportedPlace>& places) {
+    const std::size_t first = places_.size();
+    for (const ExportedPlace& place : places) places_.push_back(place_row(place));
+    return fmt::format("{{SYLVITE_CUDA_POINTERS, {}, {}}}", first, places.size());
+  }
+  std::string row_of(const std::optional<ExportedMap>& map) {
+    if (!map) return "{SYLVITE_CUDA_NO_MAP, 0, 0}";
+    maps_.push_back(map_row(*map));
+    return fmt::format("{{SYLVITE_CUDA_MAP, {}, 1}}", maps_.size() - 1);
+  }
+
+  void add_launch(const ExportedDeviceLaunch& launch) {
+    const std::size_t first = arguments_.size();
+    for (const ExportedParameter& parameter : launch.parameters)
+      arguments_.push_back(std::visit([&](const auto& given) { return row_of(given); }, parameter));
+    const LaunchShape& shape = launch.noted.shape;
+    launches_.push_back(fmt::format("{{{}, {}, {}, {{{}}}, {{{}}}, {}, {}, {}, {}, {}}}",
+                                    c_string(launch.name), c_string(launch.noted.function),
+                                    images_.number_of(launch.noted), joined(numbers_.of(launch.grid)),
+                                    fmt::join(shape.block, ", "), shape.cluster, shape.shared_bytes,
+                                    shape.programmatic ? 1 : 0, first, launch.parameters.size()));
+  }
+
+  [[nodiscard]] std::vector<std::string> copy_rows() {
+    std::vector<std::string> rows;
+    rows.reserve(program_.copies.size());
+    for (const ExportedCopy& copy : program_.copies) {
+      const cuda::SymbolicAddress from = symbolic({copy.kind, copy.place});
+      const bool is_weight = copy.kind == BufferKind::weight;
+      const Extent offset(is_weight ? copy.place : static_cast<std::int64_t>(from.offset));
+      rows.push_back(fmt::format("{{{}, {}, {}}}", copy.output,
+                                 place_row({from.region, is_weight ? 0 : from.number, offset}),
+                                 numbers_.of(copy.bytes)));
     }
-    return fmt::format("{{SYLVITE_CUDA_POINTERS, {}, {}}}", first, pointers.words.size());
+    return rows;
   }
-  std::string operator()(const cuda::MapArgument& map) const {
-    if (map.map.argument < 0) return "{SYLVITE_CUDA_NO_MAP, 0, 0}";
-    tables.maps.push_back(map_row(model, map));
-    return fmt::format("{{SYLVITE_CUDA_MAP, {}, 1}}", tables.maps.size() - 1);
-  }
+
+  const ExportedProgram& program_;
+  const Images& images_;
+  std::string& bytes_;
+  TableNumbers numbers_;
+  BoxTables box_;
+  std::vector<std::string> places_;
+  std::vector<std::string> maps_;
+  std::vector<std::string> arguments_;
+  std::vector<std::string> launches_;
+  std::string row_;
 };
 
-void add_launch(CudaTables& tables, const ExportedModel& model, const std::string& name,
-                const NotedLaunch& launch, std::size_t image) {
-  const std::size_t first = tables.arguments.size();
-  for (const cuda::NotedArgument& argument : launch.arguments) {
-    const std::string row = std::visit(ArgumentRow{model, tables}, argument);
-    tables.arguments.push_back(row);
+/// The code of each image.
+std::string code_tables(const std::vector<std::vector<CudaCode>>& images) {
+  std::string text;
+  std::vector<std::string> rows, image_rows;
+  for (const std::vector<CudaCode>& codes : images) {
+    image_rows.push_back(fmt::format("{{{}, {}}}", rows.size(), codes.size()));
+    for (const CudaCode& code : codes) {
+      const std::string name = fmt::format("code{}", rows.size());
+      text += fmt::format("static const _Alignas(64) char {}[] = {};\n", name, c_string(code.bytes));
+      rows.push_back(fmt::format("{{{}, {}, {}}}", code.capability, code.exact ? 1 : 0, name));
+    }
   }
-  const LaunchShape& shape = launch.shape;
-  tables.launches.push_back(fmt::format("{{{}, {}, {}, {{{}}}, {{{}}}, {}, {}, {}, {}, {}}}", c_string(name),
-                                        c_string(launch.function), image, fmt::join(shape.grid, ", "),
-                                        fmt::join(shape.block, ", "), shape.cluster, shape.shared_bytes,
-                                        shape.programmatic ? 1 : 0, first, launch.arguments.size()));
-}
-
-void add_codes(CudaTables& tables, const std::vector<CudaCode>& codes) {
-  tables.images.push_back(fmt::format("{{{}, {}}}", tables.codes.size(), codes.size()));
-  for (const CudaCode& code : codes) {
-    const std::string name = fmt::format("code{}", tables.codes.size());
-    tables.code_arrays +=
-        fmt::format("static const _Alignas(64) char {}[] = {};\n", name, c_string(code.bytes));
-    tables.codes.push_back(fmt::format("{{{}, {}, {}}}", code.capability, code.exact ? 1 : 0, name));
-  }
-}
-
-std::vector<std::string> copy_rows(const ExportedModel& model) {
-  std::vector<std::string> rows;
-  for (std::size_t i = 0; i < model.bindings->outputs.size(); ++i) {
-    const Location place = model.bindings->outputs[i];
-    const std::int64_t bytes = model.plan->outputs[i].type.byte_size();
-    if (place == Location{BufferKind::output, static_cast<std::int64_t>(i)} || bytes == 0) continue;
-    const std::string from = place.kind == BufferKind::weight ? fmt::format("{{SYLVITE_CUDA_WEIGHTS, 0, {}}}",
-                                                                            model.output_weight_offsets.at(i))
-                                                              : place_row(model, symbolic(place));
-    rows.push_back(fmt::format("{{{}, {}, {}}}", i, from, bytes));
-  }
-  return rows;
+  return text + array_of("const struct sylvite_cuda_code", "codes", rows) +
+         array_of("const struct sylvite_cuda_image", "images", image_rows);
 }
 
 }  // namespace
 
-std::vector<std::vector<CudaCode>> device_codes(const DeviceNotes& notes,
+std::vector<std::vector<CudaCode>> device_codes(const std::vector<ExportedProgram>& programs,
                                                 const std::vector<std::string>& architectures,
                                                 std::vector<std::string>& warnings) {
   std::vector<std::vector<CudaCode>> codes;
   std::string missing;
-  for (const NotedLaunch* image : images_of(notes)) codes.push_back(codes_of(*image, architectures, missing));
+  const Images images(programs);
+  for (const NotedLaunch* image : images.all()) codes.push_back(codes_of(*image, architectures, missing));
   if (!missing.empty()) {
     warnings.push_back(fmt::format(
         "{}; the library holds PTX, which the driver compiles whenever a model is created", missing));
@@ -180,46 +212,35 @@ std::vector<std::vector<CudaCode>> device_codes(const DeviceNotes& notes,
   return codes;
 }
 
-std::string cuda_tables_source(const ExportedModel& model, const DeviceNotes& notes,
-                               const std::vector<std::vector<CudaCode>>& codes) {
-  const std::vector<const NotedLaunch*> images = images_of(notes);
-  const std::vector<std::string> copies = copy_rows(model);
-  CudaTables tables;
-  for (const std::vector<CudaCode>& each : codes) add_codes(tables, each);
-  for (std::size_t i = 0; i < notes.launches.size(); ++i)
-    for (const NotedLaunch& launch : notes.launches[i])
-      add_launch(tables, model, model.plan->launches.at(i).name, launch, image_number(images, launch));
-  std::string text =
-      fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
-                  model.name, embedded::cuda_launcher_header);
-  text += tensor_infos(model.plan->inputs, "input");
-  text += tensor_infos(model.plan->outputs, "output");
-  text += tensor_infos(model.plan->states, "state");
-  text += array_of("const uint64_t", "state_offsets", state_offsets(*model.plan));
-  text += embedded_weights_declaration(model);
-  text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", c_string(tables.bytes));
-  text += array_of("const struct sylvite_cuda_place", "places", tables.places);
-  text += array_of("const struct sylvite_cuda_map", "maps", tables.maps);
-  text += array_of("const struct sylvite_cuda_argument", "arguments", tables.arguments);
-  text += tables.code_arrays;
-  text += array_of("const struct sylvite_cuda_code", "codes", tables.codes);
-  text += array_of("const struct sylvite_cuda_image", "images", tables.images);
-  text += array_of("const struct sylvite_cuda_launch", "launches", tables.launches);
-  text += array_of("const struct sylvite_cuda_copy", "copies", copies);
+std::string cuda_tables_source(const ExportedModel& model, const std::vector<std::vector<CudaCode>>& codes) {
+  const Images images(model.programs);
+  std::string text = tables_begin(model, embedded::cuda_launcher_header);
+  std::string programs, bytes;
+  std::vector<std::string> rows;
+  std::size_t number_count = 0;
+  std::int64_t arena_bytes = 0, scratch_bytes = 0;
+  for (std::size_t i = 0; i < model.programs.size(); ++i) {
+    CudaProgramText program(model, i, images, bytes);
+    programs += program.write();
+    rows.push_back(program.row());
+    number_count = std::max(number_count, program.number_count());
+    arena_bytes = std::max(arena_bytes, model.programs[i].arena_bytes);
+    scratch_bytes = std::max(scratch_bytes, model.programs[i].scratch_bytes);
+  }
+  text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", c_string(bytes));
+  text += programs + array_of("const struct sylvite_cuda_program", "programs", rows) + code_tables(codes);
   text += fmt::format(
       "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {}, {},\n  inputs, "
-      "outputs, "
-      "states, state_offsets, bytes, places, maps, arguments, codes, images, launches, copies,\n"
-      "  {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
-      model.plan->arena_bytes, notes.scratch_bytes, model.plan->state_bytes, model.plan->inputs.size(),
-      model.plan->outputs.size(), model.plan->states.size(), tables.places.size(), tables.maps.size(),
-      tables.arguments.size(), tables.images.size(), tables.launches.size(), copies.size());
-  return text + '\n' + filled(embedded::cuda_model_functions, model.name);
+      "outputs, states, state_offsets, size_infos, bytes, codes, images, programs,\n"
+      "  {}, {}, {}, {}, {}, {}, {},\n}};\n",
+      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model), arena_bytes,
+      scratch_bytes, model.plan->state_bytes, number_count, model.plan->inputs.size(),
+      model.plan->outputs.size(), model.plan->states.size(), model.sizes.size(), codes.size(), rows.size());
+  return text + '\n' + interface_functions(model, embedded::cuda_model_functions, "sylvite_cuda");
 }
 
 std::string cuda_interface_header(const ExportedModel& model) {
-  return filled(embedded::cuda_model_header, model.name);
+  return filled(embedded::cuda_model_header, model.name, interface_parts(model, "sylvite_cuda"));
 }
 
 }  // namespace sylvite

@@ -30,23 +30,6 @@ std::ptrdiff_t length_state(const ExportedModel& model) {
   return std::ranges::find(states, model.growth->length, &Port::name) - states.begin();
 }
 
-/// What differs between the functions of models with sizes and of others.
-std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedModel& model) {
-  const bool has_sizes = !model.sizes.empty();
-  const std::string sizes_say =
-      has_sizes
-          ? "At these sizes, in the order of @_size(i); arrays are as @_input_dims and @_output_dims say. "
-          : "";
-  const std::string room_says =
-      model.growth ? "SYLVITE_NO_ROOM where states would become longer than they can be. " : "";
-  return {{"@run_says@", fmt::format("/* {}{}Arrays must be aligned for their type. Returns a status. */",
-                                     sizes_say, room_says)},
-          {"@open_functions@", std::string(model.is_open() ? embedded::model_header_open : "")},
-          {"@sizes_given@", has_sizes ? "sizes, " : ""},
-          {"@sizes@", has_sizes ? "const int64_t* sizes, " : ""},
-          {"@sizes_or_null@", has_sizes ? "sizes" : "NULL"}};
-}
-
 /// Features of the target that a processor has or lacks; others do no harm: the runtime ignores what it
 /// cannot test.
 std::vector<std::string> feature_rows(const std::string& target_name) {
@@ -76,6 +59,10 @@ std::string_view source_name(BufferKind kind) {
       return "SYLVITE_STATE";
   }
   throw InternalError("corrupt buffer kind {}", static_cast<int>(kind));
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string c_string(std::string_view text) {
@@ -151,16 +138,44 @@ std::string filled(std::string_view pattern, const std::string& name,
   return text;
 }
 
+std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedModel& model,
+                                                                 std::string_view launcher) {
+  const bool has_sizes = !model.sizes.empty();
+  const std::string sizes_say =
+      has_sizes
+          ? "At these sizes, in the order of @_size(i); arrays are as @_input_dims and @_output_dims say. "
+          : "";
+  const std::string room_says =
+      model.growth ? "SYLVITE_NO_ROOM where states would become longer than they can be. " : "";
+  return {{"@run_says@", fmt::format("/* {}{}Arrays must be aligned for their type. Returns a status. */",
+                                     sizes_say, room_says)},
+          {"@open_functions@", std::string(model.is_open() ? embedded::model_header_open : "")},
+          {"@sizes_given@", has_sizes ? "sizes, " : ""},
+          {"@sizes@", has_sizes ? "const int64_t* sizes, " : ""},
+          {"@sizes_or_null@", has_sizes ? "sizes" : "NULL"},
+          {"@launcher@", std::string(launcher)}};
+}
+
+std::string interface_functions(const ExportedModel& model, std::string_view functions,
+                                std::string_view launcher) {
+  const auto parts = interface_parts(model, launcher);
+  return filled(functions, model.name, parts) +
+         (model.is_open() ? filled(embedded::model_functions_open, model.name, parts) : "");
+}
+
+std::string tables_begin(const ExportedModel& model, std::string_view launcher_header) {
+  return fmt::format(
+             "/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n{2}\n",
+             model.name, embedded::sized_program_header, launcher_header) +
+         tensor_infos(model.plan->inputs, "input") + tensor_infos(model.plan->outputs, "output") +
+         tensor_infos(model.plan->states, "state") +
+         array_of("const uint64_t", "state_offsets", state_offsets(*model.plan)) +
+         array_of("const struct sylvite_size_info", "size_infos", size_rows(model.sizes)) +
+         embedded_weights_declaration(model);
+}
+
 std::string tables_source(const ExportedModel& model) {
-  std::string text =
-      fmt::format("/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n",
-                  model.name, embedded::launcher_header);
-  text += tensor_infos(model.plan->inputs, "input");
-  text += tensor_infos(model.plan->outputs, "output");
-  text += tensor_infos(model.plan->states, "state");
-  text += array_of("const uint64_t", "state_offsets", state_offsets(*model.plan));
-  text += array_of("const struct sylvite_size_info", "size_infos", size_rows(model.sizes));
-  text += embedded_weights_declaration(model);
+  std::string text = tables_begin(model, embedded::launcher_header);
   const ProgramTables programs = program_tables(model);
   text += programs.text;
   const std::vector<std::string> features = feature_rows(model.target);
@@ -173,13 +188,11 @@ std::string tables_source(const ExportedModel& model) {
       length_state(model), programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(),
       model.plan->states.size(), model.sizes.size(), model.programs.size(), features.size(),
       (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
-  text += '\n' + filled(embedded::model_functions, model.name, interface_parts(model));
-  return text +
-         (model.is_open() ? filled(embedded::model_functions_open, model.name, interface_parts(model)) : "");
+  return text + '\n' + interface_functions(model, embedded::model_functions, "sylvite_model");
 }
 
 std::string interface_header(const ExportedModel& model) {
-  return filled(embedded::model_header, model.name, interface_parts(model));
+  return filled(embedded::model_header, model.name, interface_parts(model, "sylvite_model"));
 }
 
 std::string package_config(const ExportedModel& model, bool tables_compiled) {

@@ -18,12 +18,7 @@ struct ExportedModel {
   const Plan* plan = nullptr;  ///< at the greatest sizes
   std::vector<SizeSymbol> sizes;
   std::optional<Growth> growth;
-  std::vector<ExportedProgram> programs;  ///< for a CPU; one where sizes are fixed
-  const Bindings* bindings = nullptr;     ///< for a GPU
-  std::vector<std::int64_t>
-      slot_offsets;  ///< for a GPU; per slot of bindings->weights, bytes into the weights file
-  std::vector<std::int64_t>
-      output_weight_offsets;  ///< likewise; per graph output: of the weight it returns, else -1
+  std::vector<ExportedProgram> programs;  ///< one where sizes are fixed
   std::int64_t weight_bytes = 0;
   bool embeds_weights = false;  ///< the library holds them, under embedded_weights_symbol
   std::string target;           ///< Halide target of the kernels
@@ -37,8 +32,17 @@ struct ExportedModel {
 [[nodiscard]] std::string embedded_weights(const ExportedModel& model);
 [[nodiscard]] std::string embedded_weights_declaration(const ExportedModel& model);
 
-/// C text that the tables of all exports are made of.
+/// C text that the tables of all exports are made of: what they begin with, the launcher's header, and where states and sizes are.
+[[nodiscard]] std::string tables_begin(const ExportedModel& model, std::string_view launcher_header);
+/// What differs between the functions of models with sizes and of others; `launcher` begins the names of the launcher's.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedModel& model,
+                                                                               std::string_view launcher);
+/// The functions of a model for its users; `functions` is their text for its launcher.
+[[nodiscard]] std::string interface_functions(const ExportedModel& model, std::string_view functions,
+                                              std::string_view launcher);
 [[nodiscard]] std::string c_string(std::string_view text);
+/// With commas between.
+[[nodiscard]] std::string joined(const std::vector<std::string>& words);
 /// How the tables call where bytes lie.
 [[nodiscard]] std::string_view source_name(BufferKind kind);
 /// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.

@@ -4,14 +4,17 @@
 #include <map>
 
 #include "base/error.h"
+#include "runtime/export/exported_launches.h"
+#include "runtime/export/fitted_numbers.h"
 
 namespace sylvite {
 namespace {
 
 class ProgramWriter {
  public:
-  ProgramWriter(ExtentFit& fit, const std::vector<ProgramCase>& cases, std::size_t greatest)
-      : fit_(fit), cases_(cases), greatest_(cases[greatest]) {}
+  ProgramWriter(ExtentFit& fit, const std::vector<ProgramCase>& cases, std::size_t greatest,
+                const SampledCode& device)
+      : numbers_(fit, cases), cases_(cases), greatest_(cases[greatest]), device_(device) {}
 
   ExportedProgram write(const std::vector<std::string>& symbols, const WeightPlaces& weights) {
     const Plan& plan = *greatest_.plan;
@@ -25,7 +28,10 @@ class ProgramWriter {
     auto loop = plan.loops.begin();
     for (std::size_t i = 0; i < plan.launches.size(); ++i) {
       if (loop != plan.loops.end() && static_cast<std::size_t>(loop->first) == i) begin_loop(*loop);
-      if (!cases_[0].bindings.launches[i].is_empty) add_launch(i, symbols, weights);
+      if (cases_[0].notes != nullptr)
+        add_device_launches(i, weights);
+      else if (!cases_[0].bindings.launches[i].is_empty)
+        add_launch(i, symbols, weights);
       if (loop == plan.loops.end() || static_cast<std::size_t>(loop->end) != i + 1) continue;
       program_.loops.back().end = program_.launches.size();
       ++loop;
@@ -40,21 +46,11 @@ class ProgramWriter {
  private:
   template <typename Get>
   [[nodiscard]] Extent number(const Get& get, const std::string& what) {
-    std::vector<std::int64_t> values;
-    values.reserve(cases_.size());
-    for (const ProgramCase& each : cases_) values.push_back(get(each));
-    const std::optional<Extent> found = fit_.of(values);
-    if (!found) throw UnsupportedError("'{}' depends on the sizes in another way than by products", what);
-    return *found;
+    return numbers_.of(get, what);
   }
   template <typename Get>
   [[nodiscard]] std::vector<Extent> dims(const Get& get, const std::string& what) {
-    std::vector<Extent> result;
-    const std::size_t rank = get(cases_[0]).size();
-    result.reserve(rank);
-    for (std::size_t axis = 0; axis < rank; ++axis)
-      result.push_back(number([&](const ProgramCase& each) { return get(each).at(axis); }, what));
-    return result;
+    return numbers_.dims(get, what);
   }
 
   void begin_loop(const PlanLoop& loop) {
@@ -72,7 +68,7 @@ class ProgramWriter {
     exported.symbol = symbols.at(kernel);
     exported.name = launch.name;
     exported.inputs = first.plan->kernels[kernel].body.inputs.size();
-    add_sizes(exported, kernel);
+    exported.sizes = add_conditions(launch);
     for (std::size_t i = 0; i < first.bindings.launches[index].arguments.size(); ++i) {
       const auto argument = [&](const ProgramCase& each) -> const Argument& {
         return each.bindings.launches[index].arguments[i];
@@ -102,6 +98,15 @@ class ProgramWriter {
     }
   }
 
+  void add_device_launches(std::size_t index, const WeightPlaces& weights) {
+    (void)add_conditions(cases_[0].plan->launches[index]);
+    for (ExportedDeviceLaunch& launch : exported_launches(numbers_, index, weights, device_))
+      program_.device_launches.push_back(std::move(launch));
+    for (const ProgramCase& each : cases_)
+      program_.scratch_bytes =
+          std::max(program_.scratch_bytes, static_cast<std::int64_t>(each.notes->scratch_bytes));
+  }
+
   /// Of a table that is shorter at other sizes, the first bytes are those that count: it lies as the model has it.
   void check_table(const Launch& launch, std::size_t argument, const std::vector<Extent>& stored) const {
     if (std::ranges::all_of(stored, &Extent::is_known)) return;
@@ -115,18 +120,20 @@ class ProgramWriter {
     }
   }
 
-  void add_sizes(ExportedLaunch& launch, std::size_t kernel) {
+  /// Of the sizes of the launch's kernel, which it returns.
+  std::vector<Extent> add_conditions(const Launch& launch) {
+    const auto kernel = static_cast<std::size_t>(launch.kernel);
     const Kernel& first = cases_[0].plan->kernels[kernel];
-    if (!first.open) return;
-    std::size_t i = 0;
+    std::vector<Extent> sizes;
+    if (!first.open) return sizes;
     for (const auto& [name, info] : first.open->symbols.table) {
-      const Extent size = number(
-          [&](const ProgramCase& each) { return each.plan->kernels[kernel].sizes.at(i); }, launch.name);
-      ++i;
-      launch.sizes.push_back(size);
+      const Extent& size = sizes.emplace_back(
+          number([&](const ProgramCase& each) { return each.plan->kernels[kernel].sizes.at(sizes.size()); },
+                 launch.name));
       const auto [found, is_new] = conditions_.try_emplace(size, info.low, info.high);
       found->second = {std::max(found->second.first, info.low), std::min(found->second.second, info.high)};
     }
+    return sizes;
   }
 
   void add_copy(std::size_t output, const WeightPlaces& weights) {
@@ -154,9 +161,10 @@ class ProgramWriter {
     }
   }
 
-  ExtentFit& fit_;
+  FittedNumbers numbers_;
   const std::vector<ProgramCase>& cases_;
   const ProgramCase& greatest_;
+  const SampledCode& device_;
   ExportedProgram program_;
   std::map<Extent, std::pair<std::int64_t, std::int64_t>> conditions_;
 };
@@ -164,8 +172,9 @@ class ProgramWriter {
 }  // namespace
 
 ExportedProgram export_program(ExtentFit& fit, const std::vector<ProgramCase>& cases, std::size_t greatest,
-                               const std::vector<std::string>& symbols, const WeightPlaces& weights) {
-  return ProgramWriter(fit, cases, greatest).write(symbols, weights);
+                               const std::vector<std::string>& symbols, const WeightPlaces& weights,
+                               const SampledCode& device) {
+  return ProgramWriter(fit, cases, greatest, device).write(symbols, weights);
 }
 
 }  // namespace sylvite

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "lowering/plan/open_kernel.h"
+#include "lowering/plan/plan_loops.h"
 #include "lowering/plan/symbolic_plan.h"
 #include "runtime/export/join_plans.h"
 #include "runtime/export/shared_kernels.h"
@@ -28,11 +30,27 @@ std::vector<std::string> symbols_of(const Built& built) {
   return symbols;
 }
 
+/// What the program launches on a device at the sizes of a case.
+std::shared_ptr<const DeviceNotes> notes_of(const Built& built, const ProgramCase& at) {
+  Program here(built.program.code(), at.bindings, [&] { return std::make_shared<const Plan>(*at.plan); },
+               {{&built.program}, true, false});
+  return std::make_shared<const DeviceNotes>(here.device_notes());
+}
+
 std::vector<Candidate> candidates_of(const Built& built) {
   std::vector<Candidate> candidates;
   candidates.reserve(built.choices->size());
   for (const Choice& choice : *built.choices) candidates.push_back(choice.candidate);
   return candidates;
+}
+
+/// As make_program does for a device.
+void unroll(std::vector<Plan>& plans) {
+  for (Plan& plan : plans) {
+    if (!plan.loops.empty()) plan = unrolled(plan);
+    if (plan.launches.size() != plans.front().launches.size())
+      throw UnsupportedError("loops have another count of trips at other sizes");
+  }
 }
 
 /// A model at sizes as they are asked for.
@@ -110,6 +128,7 @@ class BoxCover {
       : samples_(samples),
         box_(box),
         grid_(samples.sizes(), box),
+        sampled_(some_sizes(samples.sizes(), box)),
         plans_of_(samples, grid_),
         shared_(shared),
         choose_(choose),
@@ -148,7 +167,8 @@ class BoxCover {
     const Plan& greatest = *plans_of_.at(box_.high);
     const Machine& machine = samples_.at(wanted).setup->machine;
     shared_.find(wanted, plans_of_.at(wanted));
-    const std::vector<Plan> plans = join_plans(plans_, greatest, group, shared_.made, machine);
+    std::vector<Plan> plans = join_plans(plans_, greatest, group, shared_.made, machine);
+    if (machine.gpu) unroll(plans);
     Imported imported = samples_.at(wanted);
     imported.plan = std::make_shared<Plan>(plans[group.front()]);
     Relatives relatives{{}, true, false};  // the library has objects of all kernels
@@ -160,6 +180,7 @@ class BoxCover {
     for (std::size_t i = 0; i < plans.size(); ++i) {
       const Sizes& sizes = grid_.points()[i];
       cases.push_back({&plans[i], bind_plan(plans[i], candidates_of(*built)), samples_.at(sizes).room});
+      if (machine.gpu) cases.back().notes = notes_of(*built, cases.back());
       points.push_back({sizes, plans_[i], samples_.at(sizes).facts});
     }
     ExtentFit fit(fit_symbols(samples_.sizes()), grid_.points(),
@@ -169,7 +190,8 @@ class BoxCover {
     check_decisions(facts, fit);
     WeightPlaces places = place_.of(*built);
     add_tables(*built, fit, places);
-    ExportedProgram program = export_program(fit, cases, grid_.greatest(), symbols_of(*built), places);
+    ExportedProgram program = export_program(fit, cases, grid_.greatest(), symbols_of(*built), places,
+                                             {built->program.code(), sampled_});
     program.box = box_;
     log_line(LogLevel::info, "export: a program for {} to {}, made for {}",
              describe(samples_.sizes(), box_.low), describe(samples_.sizes(), box_.high),
@@ -257,6 +279,7 @@ class BoxCover {
   Samples& samples_;
   const SizeBox& box_;
   SizeGrid grid_;
+  std::vector<SymbolValues> sampled_;  ///< sizes of the box
   BoxPlans plans_of_;
   SharedKernels& shared_;
   const Chooser& choose_;
@@ -272,7 +295,8 @@ class Cover {
         shared_(samples_.sizes(), model.setup->machine,
                 [this](const Sizes& sizes) { return samples_.at(sizes).plan; }),
         choose_(choose),
-        place_(place) {}
+        place_(place),
+        on_device_(model.setup->machine.gpu.has_value()) {}
 
   std::vector<CoveredBox> run() {
     find_kernels(size_boxes(samples_.sizes()));
@@ -403,8 +427,16 @@ class Cover {
     for (std::size_t i = 1; i < box.low.size(); ++i)
       if (count_along(samples_.sizes(), box, i) > count_along(samples_.sizes(), box, axis)) axis = i;
     if (box.low.empty() || count_along(samples_.sizes(), box, axis) < 2) return false;
-    push(box, axis, size_between(samples_.sizes(), box, axis, 0.5));
+    push(box, axis, last_of_first_half(box, axis));
     return true;
+  }
+
+  /// On a device some kernels are for the extents of one class: the least class of the box is a half, too.
+  [[nodiscard]] std::int64_t last_of_first_half(const SizeBox& box, std::size_t axis) const {
+    const std::int64_t multiple = samples_.sizes().symbols[axis].range.multiple;
+    const std::int64_t last = device_class(box.low[axis]).high / multiple * multiple;
+    if (on_device_ && last >= box.low[axis] && last < box.high[axis]) return last;
+    return size_between(samples_.sizes(), box, axis, 0.5);
   }
 
   void push(const SizeBox& box, std::size_t axis, std::int64_t last) {
@@ -418,6 +450,7 @@ class Cover {
   SharedKernels shared_;
   const Chooser& choose_;
   const PlaceWeights& place_;
+  bool on_device_;
   std::vector<SizeBox> open_;  ///< still to be covered, the next one last
   std::vector<CoveredBox> covered_;
   std::string why_;  ///< more programs are needed
@@ -431,9 +464,10 @@ std::vector<CoveredBox> cover_sizes(const OpenModel& model, const Chooser& choos
 }
 
 ExportedProgram export_built(const Built& built, const WeightPlaces& weights) {
-  const ProgramCase only{&built.program.plan(), built.program.bindings(), built.room};
+  ProgramCase only{&built.program.plan(), built.program.bindings(), built.room};
+  if (is_gpu_target(built.setup->machine.target)) only.notes = notes_of(built, only);
   ExtentFit fit({}, {Dims{}}, 0);
-  return export_program(fit, {only}, 0, symbols_of(built), weights);
+  return export_program(fit, {only}, 0, symbols_of(built), weights, {built.program.code(), {}});
 }
 
 void refuse_host_steps(const HostPart& host) {

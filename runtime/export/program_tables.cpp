@@ -9,76 +9,19 @@
 
 #include "base/error.h"
 #include "lowering/algorithms/halide_types.h"
+#include "runtime/export/box_tables.h"
 
 namespace sylvite {
 namespace {
-
-/// Numbers as the tables have them: those that depend on sizes stand in a list, once each.
-class Numbers {
- public:
-  explicit Numbers(const std::vector<SizeSymbol>& sizes) {
-    for (std::size_t i = 0; i < sizes.size(); ++i) names_[sizes[i].name] = fmt::format("sizes[{}]", i);
-  }
-  [[nodiscard]] std::string of(const Extent& value) {
-    if (value.is_known() && value.known() >= 0) return std::to_string(value.known());
-    const auto [found, is_new] = known_.try_emplace(value, expressions_.size());
-    if (is_new) expressions_.push_back(expression(value));
-    return fmt::format("-{}", found->second + 1);
-  }
-  [[nodiscard]] std::vector<std::string> of(const std::vector<Extent>& values) {
-    std::vector<std::string> result;
-    result.reserve(values.size());
-    for (const Extent& value : values) result.push_back(of(value));
-    return result;
-  }
-  [[nodiscard]] std::size_t count() const { return expressions_.size(); }
-  /// The function that computes them, or nothing.
-  [[nodiscard]] std::string function(const std::string& name) const {
-    if (expressions_.empty()) return "";
-    std::string text = fmt::format("static void {}(const int64_t* sizes, int64_t* values) {{\n", name);
-    for (std::size_t i = 0; i < expressions_.size(); ++i)
-      text += fmt::format("  values[{}] = {};\n", i, expressions_[i]);
-    return text + "}\n\n";
-  }
-
- private:
-  [[nodiscard]] std::string expression(const Extent& value) const {
-    std::vector<std::string> terms;
-    for (const Extent::Term& term : value.terms()) {
-      std::vector<std::string> factors;
-      if (term.coefficient != 1) factors.push_back(fmt::format("INT64_C({})", term.coefficient));
-      for (const ExtentFactor& factor : term.factors) factors.push_back(factor_text(factor));
-      terms.push_back(fmt::format("{}", fmt::join(factors, " * ")));
-    }
-    if (value.constant() != 0 || terms.empty()) terms.push_back(fmt::format("INT64_C({})", value.constant()));
-    return fmt::format("{}", fmt::join(terms, " + "));
-  }
-
-  [[nodiscard]] std::string factor_text(const ExtentFactor& factor) const {
-    switch (factor.kind) {
-      case ExtentFactor::Kind::symbol:
-        return names_.at(factor.name);
-      case ExtentFactor::Kind::quotient:
-        return fmt::format("sylvite_quotient({}, INT64_C({}))", expression(factor.argument), factor.divisor);
-      default:
-        return fmt::format("sylvite_positive({})", expression(factor.argument));
-    }
-  }
-
-  std::map<std::string, std::string> names_;
-  std::map<Extent, std::size_t> known_;
-  std::vector<std::string> expressions_;
-};
-
-std::string joined(const std::vector<std::string>& words) {
-  return fmt::format("{}", fmt::join(words, ", "));
-}
 
 /// The tables of program number `number`, whose names end with it.
 class ProgramText {
  public:
   ProgramText(const ExportedModel& model, std::size_t number)
-      : model_(model), program_(model.programs[number]), numbers_(model.sizes), number_(number) {}
+      : model_(model),
+        program_(model.programs[number]),
+        numbers_(model.sizes),
+        box_(program_, numbers_, number) {}
 
   std::string write() {
     for (const ExportedLaunch& launch : program_.launches) add_launch(launch);
@@ -87,30 +30,19 @@ class ProgramText {
     for (const ExportedCopy& copy : program_.copies)
       copies.push_back(fmt::format("{{{}, {}, {}, {}}}", copy.output, source_name(copy.kind), copy.place,
                                    numbers_.of(copy.bytes)));
-    std::vector<std::string> conditions;
-    conditions.reserve(program_.conditions.size());
-    for (const ExportedCondition& each : program_.conditions)
-      conditions.push_back(fmt::format("{{{}, {}, {}}}", numbers_.of(each.number), each.low, each.high));
     const std::vector<std::string> grown = grown_rows();
     const std::string added = numbers_.of(program_.room ? program_.room->added : Extent(0));
-    std::string text = array("const int64_t", "low", words(program_.box.low)) +
-                       array("const int64_t", "high", words(program_.box.high)) +
-                       array("const int64_t", "input_dims", port_dims(program_.inputs)) +
-                       array("const int64_t", "output_dims", port_dims(program_.outputs)) +
-                       array("const int64_t", "dims", dims_) +
+    std::string text = box_.text() + array("const int64_t", "dims", dims_) +
                        array("const struct sylvite_argument", "arguments", arguments_) +
                        array("const struct sylvite_launch", "launches", launches_) +
                        array("const struct sylvite_loop", "loops", loop_rows()) +
-                       array("const struct sylvite_condition", "conditions", conditions) +
                        array("const struct sylvite_copy", "copies", copies) +
                        array("const struct sylvite_grown", "grown", grown);
-    text += numbers_.function(name("numbers"));  // once all tables have asked for theirs
-    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}",
-                       name("low"), name("high"), numbers_.count() > 0 ? name("numbers") : "0",
-                       name("conditions"), name("input_dims"), name("output_dims"), name("dims"),
+    text += box_.function();  // once all tables have asked for their numbers
+    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", box_.row(), name("dims"),
                        name("arguments"), name("launches"), name("loops"), name("copies"), name("grown"),
-                       added, conditions.size(), argument_count_, dim_count_, launches_.size(),
-                       program_.loops.size(), copies.size(), grown.size());
+                       added, argument_count_, dim_count_, launches_.size(), program_.loops.size(),
+                       copies.size(), grown.size());
     return text;
   }
   /// Once they are written.
@@ -118,23 +50,10 @@ class ProgramText {
   [[nodiscard]] std::size_t number_count() const { return numbers_.count(); }
 
  private:
-  [[nodiscard]] std::string name(const std::string& table) const {
-    return fmt::format("{}_{}", table, number_);
-  }
+  [[nodiscard]] std::string name(const std::string& table) const { return box_.name(table); }
   [[nodiscard]] std::string array(const std::string& type, const std::string& table,
                                   const std::vector<std::string>& rows) const {
     return array_of(type, name(table), rows);
-  }
-  [[nodiscard]] static std::vector<std::string> words(const Sizes& sizes) {
-    std::vector<std::string> result;
-    for (const std::int64_t size : sizes) result.push_back(std::to_string(size));
-    return result;
-  }
-  [[nodiscard]] std::vector<std::string> port_dims(const std::vector<std::vector<Extent>>& ports) {
-    std::vector<std::string> rows;
-    for (const std::vector<Extent>& dims : ports)
-      if (!dims.empty()) rows.push_back(joined(numbers_.of(dims)));
-    return rows;
   }
   [[nodiscard]] std::vector<std::string> loop_rows() {
     std::vector<std::string> rows;
@@ -191,8 +110,8 @@ class ProgramText {
 
   const ExportedModel& model_;
   const ExportedProgram& program_;
-  Numbers numbers_;
-  std::size_t number_;
+  TableNumbers numbers_;
+  BoxTables box_;
   std::vector<std::string> dims_;
   std::map<std::pair<std::string, bool>, std::size_t> known_dims_;
   std::vector<std::string> arguments_;

@@ -21,6 +21,14 @@ std::vector<std::pair<std::int64_t, std::int64_t>> parts_of(const SizeRange& ran
   return parts;
 }
 
+/// How many sizes the box has, or very many.
+std::int64_t count_in(const ModelSizes& model, const SizeBox& box) {
+  std::int64_t all = 1;
+  for (std::size_t axis = 0; axis < box.low.size(); ++axis)
+    all = std::min(all * count_along(model, box, axis), std::int64_t{1} << 30);
+  return all;
+}
+
 }  // namespace
 
 std::vector<SizeBox> size_boxes(const ModelSizes& model) {
@@ -83,12 +91,32 @@ std::optional<SymbolValues> find_sizes(const ModelSizes& model, const SizeBox& b
   return sizes;
 }
 
+std::vector<SymbolValues> some_sizes(const ModelSizes& model, const SizeBox& box) {
+  constexpr std::int64_t few = 500;
+  const std::int64_t all = count_in(model, box);
+  const std::int64_t step = (all / few) | 1;  // odd: sizes that are multiples of two are among them
+  std::vector<SymbolValues> sizes;
+  for (std::int64_t number = 0; number < all; number += step) {
+    SymbolValues& here = sizes.emplace_back();
+    std::int64_t rest = number;
+    for (std::size_t axis = 0; axis < box.low.size(); ++axis) {
+      const std::int64_t count = count_along(model, box, axis);
+      const SizeSymbol& symbol = model.symbols[axis];
+      here[symbol.name] = box.low[axis] + rest % count * symbol.range.multiple;
+      rest /= count;
+    }
+  }
+  return sizes;
+}
+
 SizeGrid::SizeGrid(const ModelSizes& model, const SizeBox& box) {
+  constexpr std::int64_t few = 8;
+  const bool takes_all = count_in(model, box) <= few;
   std::vector<std::vector<std::int64_t>> nodes_of;
   for (std::size_t axis = 0; axis < box.low.size(); ++axis) {
     std::vector<std::int64_t>& nodes = nodes_of.emplace_back();
     const std::int64_t multiple = model.symbols[axis].range.multiple;
-    if (count_along(model, box, axis) <= 3) {
+    if (takes_all || count_along(model, box, axis) <= 3) {
       for (std::int64_t size = box.low[axis]; size <= box.high[axis]; size += multiple) nodes.push_back(size);
     } else {
       // Between at another place for each symbol, so that no two have the same sizes there.

@@ -36,8 +36,11 @@ struct SizeBox {
     const ModelSizes& model, const SizeBox& box, const std::vector<std::string>& symbols,
     const std::function<bool(const SymbolValues&)>& is_wanted);
 
+/// All sizes of the box where they are few, else some.
+[[nodiscard]] std::vector<SymbolValues> some_sizes(const ModelSizes& model, const SizeBox& box);
+
 /// A grid of at most three sizes a symbol, and a few sizes more, which must confirm what the grid says. Where a symbol has
-/// three sizes or fewer in the box, it has all of them.
+/// three sizes or fewer in the box, or the box has few, it has all of them.
 class SizeGrid {
  public:
   SizeGrid(const ModelSizes& model, const SizeBox& box);

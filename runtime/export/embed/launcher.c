@@ -140,8 +140,8 @@ static int check_room(sylvite_model* model) {
 /* The first elements along the axis of memory of the greatest extent; what lies behind them is zero, or of another run. */
 static void widen(struct sylvite_model* model, const struct sylvite_grown* grown, const void* given) {
   const struct sylvite_tables* tables = model->tables;
-  const int64_t* dims = model->program->input_dims;
-  for (uint32_t i = 0; i < grown->input; ++i) dims += tables->inputs[i].rank;
+  const int64_t* dims =
+      sylvite_dims_of(tables->inputs, model->program->box.input_dims, (int)grown->input);
   size_t outer = 1;
   size_t all = 1;
   for (int i = 0; i < tables->inputs[grown->input].rank; ++i) {
@@ -309,14 +309,12 @@ int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model*
 static int read_dims(sylvite_model* model, const int64_t* sizes, int is_output, int number, int64_t* dims) {
   const struct sylvite_tables* tables = model->tables;
   const struct sylvite_tensor_info* infos = is_output ? tables->outputs : tables->inputs;
-  const int count = (int)(is_output ? tables->output_count : tables->input_count);
-  if (number < 0 || number >= count || dims == NULL)
-    return sylvite_fail(model->error, SYLVITE_NULL_ARGUMENT, "dims: there is no %s %d, or the dims are null",
-                        is_output ? "output" : "input", number);
-  const int status = sylvite_take_sizes(model, sizes);
+  const uint32_t count = is_output ? tables->output_count : tables->input_count;
+  int status = sylvite_check_port(is_output, number, count, dims, model->error);
+  if (status == SYLVITE_OK) status = sylvite_take_sizes(model, sizes);
   if (status != SYLVITE_OK) return status;
-  const int64_t* from = is_output ? model->program->output_dims : model->program->input_dims;
-  for (int i = 0; i < number; ++i) from += infos[i].rank;
+  const struct sylvite_box* box = &model->program->box;
+  const int64_t* from = sylvite_dims_of(infos, is_output ? box->output_dims : box->input_dims, number);
   for (int i = 0; i < infos[number].rank; ++i) dims[i] = sylvite_value_of(model->numbers, from[i]);
   for (uint32_t i = 0; !is_output && i < model->program->grown_count; ++i) {
     const struct sylvite_grown* grown = &model->program->grown[i];

@@ -7,12 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef SYLVITE_EMBED_TYPES /* NAME.h, before a copy of this in NAME.c, has them */
-#include "model_types.h"
+#ifndef SYLVITE_SIZED_PROGRAM_H /* NAME.c, before a copy of this, has it */
+#include "sized_program.h"
 #endif
-
-/* Numbers that depend on the sizes of a run, and negative ones, stand in these tables as -1 - i, where i is the number that
- * sylvite_program::numbers writes; others as they are. */
 
 /* Where bytes lie. `place` is a number for inputs and outputs, a byte offset for weights, the arena and states, and the value
  * itself for what is an integer. */
@@ -69,29 +66,9 @@ struct sylvite_grown {
   int64_t beyond;
 };
 
-/* What a number must be where the program is to run. */
-struct sylvite_condition {
-  int64_t number;
-  int64_t low;
-  int64_t high;
-};
-
-/* Floor of a / b, where b > 0. */
-static inline int64_t sylvite_quotient(int64_t a, int64_t b) {
-  return a / b - (a % b < 0);
-}
-static inline int64_t sylvite_positive(int64_t a) {
-  return a > 0 ? a : 0;
-}
-
-/* What runs at sizes from `low` to `high` that meet the conditions. */
+/* What runs at the sizes of the box. */
 struct sylvite_program {
-  const int64_t* low; /* per size of the model */
-  const int64_t* high;
-  void (*numbers)(const int64_t* sizes, int64_t* values); /* null: there are none */
-  const struct sylvite_condition* conditions;
-  const int64_t* input_dims; /* of all inputs, one after another, outermost first */
-  const int64_t* output_dims;
+  struct sylvite_box box;
   const int64_t* dims;
   const struct sylvite_argument* arguments;
   const struct sylvite_launch* launches;
@@ -99,7 +76,6 @@ struct sylvite_program {
   const struct sylvite_copy* copies;
   const struct sylvite_grown* grown;
   int64_t added; /* what a run adds to states that grow */
-  uint32_t condition_count;
   uint32_t argument_count;
   uint32_t dim_count;
   uint32_t launch_count;

@@ -120,43 +120,17 @@ int sylvite_allocate_arguments(struct sylvite_model* model) {
   return 1;
 }
 
-static int check_sizes(const struct sylvite_tables* tables, const int64_t* sizes, char* error) {
-  if (sizes == NULL && tables->size_count > 0)
-    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "run: sizes is null");
-  for (uint32_t i = 0; i < tables->size_count; ++i) {
-    const struct sylvite_size_info* info = &tables->sizes[i];
-    if (sizes[i] >= info->low && sizes[i] <= info->high && sizes[i] % info->multiple == 0) continue;
-    return sylvite_fail(error, SYLVITE_BAD_SIZES,
-                        "run: size %u '%s' is %lld, expected a multiple of %lld from %lld to %lld",
-                        (unsigned)i, info->name, (long long)sizes[i], (long long)info->multiple,
-                        (long long)info->low, (long long)info->high);
-  }
-  return SYLVITE_OK;
-}
-
-/* Whether the program is for these sizes; then the numbers are those of the program. */
-static int takes_sizes(struct sylvite_model* model, const struct sylvite_program* program,
-                       const int64_t* sizes) {
-  for (uint32_t i = 0; i < model->tables->size_count; ++i)
-    if (sizes[i] < program->low[i] || sizes[i] > program->high[i]) return 0;
-  if (program->numbers != NULL) program->numbers(sizes, model->numbers);
-  for (uint32_t i = 0; i < program->condition_count; ++i) {
-    const struct sylvite_condition* condition = &program->conditions[i];
-    const int64_t number = sylvite_value_of(model->numbers, condition->number);
-    if (number < condition->low || number > condition->high) return 0;
-  }
-  return 1;
-}
-
 int sylvite_take_sizes(struct sylvite_model* model, const int64_t* sizes) {
   const struct sylvite_tables* tables = model->tables;
   const size_t bytes = tables->size_count * sizeof(*sizes);
   uint32_t i = 0;
   if (model->program != NULL && (bytes == 0 || (sizes != NULL && memcmp(sizes, model->sizes, bytes) == 0)))
     return SYLVITE_OK;
-  const int status = check_sizes(tables, sizes, model->error);
+  const int status = sylvite_check_sizes(tables->sizes, tables->size_count, sizes, model->error);
   if (status != SYLVITE_OK) return status;
-  while (i < tables->program_count && !takes_sizes(model, &tables->programs[i], sizes)) ++i;
+  while (i < tables->program_count &&
+         !sylvite_takes_sizes(&tables->programs[i].box, sizes, tables->size_count, model->numbers))
+    ++i;
   if (i == tables->program_count) {
     model->program = NULL; /* the numbers are of none */
     return sylvite_fail(model->error, SYLVITE_BAD_SIZES, "run: the library has no program for these sizes");

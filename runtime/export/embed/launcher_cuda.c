@@ -98,6 +98,22 @@ static int load_image(struct sylvite_model* model, uint32_t number, int capabili
                       tables->model, capability / 10, capability % 10);
 }
 
+/* Of one program. */
+static int find_kernels(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_cuda_program* program = &model->tables->programs[number];
+  cuda_handle* functions = model->all[number].functions;
+  for (uint32_t i = 0; i < program->launch_count; ++i) {
+    const struct sylvite_cuda_launch* launch = &program->launches[i];
+    CALL(create_error, launch->name, module_function, &functions[i], model->modules[launch->image],
+         launch->function);
+    if (launch->shared_bytes > default_shared_bytes) {
+      CALL(create_error, launch->name, set_attribute, functions[i], CUDA_DYNAMIC_SHARED_BYTES,
+           (int)launch->shared_bytes);
+    }
+  }
+  return SYLVITE_OK;
+}
+
 static int load_code(struct sylvite_model* model) {
   const struct sylvite_cuda_tables* tables = model->tables;
   int major = 0, minor = 0;
@@ -107,14 +123,9 @@ static int load_code(struct sylvite_model* model) {
     const int status = load_image(model, i, 10 * major + minor);
     if (status != SYLVITE_OK) return status;
   }
-  for (uint32_t i = 0; i < tables->launch_count; ++i) {
-    const struct sylvite_cuda_launch* launch = &tables->launches[i];
-    CALL(create_error, launch->name, module_function, &model->functions[i], model->modules[launch->image],
-         launch->function);
-    if (launch->shared_bytes > default_shared_bytes) {
-      CALL(create_error, launch->name, set_attribute, model->functions[i], CUDA_DYNAMIC_SHARED_BYTES,
-           (int)launch->shared_bytes);
-    }
+  for (uint32_t i = 0; i < tables->program_count; ++i) {
+    const int status = find_kernels(model, i);
+    if (status != SYLVITE_OK) return status;
   }
   return SYLVITE_OK;
 }
@@ -123,41 +134,59 @@ static void* zeros(size_t count, size_t size) {
   return calloc(count + 1, size);
 }
 
+static void bind_arguments(const struct sylvite_cuda_tables* tables, const struct sylvite_cuda_program* program,
+                           struct prepared* prepared) {
+  for (uint32_t i = 0; i < program->argument_count; ++i) {
+    const struct sylvite_cuda_argument* argument = &program->arguments[i];
+    switch (argument->kind) {
+      case SYLVITE_CUDA_BYTES:
+        prepared->parameters[i] = (void*)(tables->bytes + argument->first);
+        break;
+      case SYLVITE_CUDA_POINTERS:
+        prepared->parameters[i] = &prepared->pointers[argument->first];
+        break;
+      case SYLVITE_CUDA_MAP:
+        prepared->parameters[i] = &prepared->maps[argument->first];
+        break;
+      default:
+        prepared->parameters[i] = &prepared->maps[program->map_count];
+    }
+  }
+}
+
+/* Whether there was enough memory. */
+static int prepare(const struct sylvite_cuda_tables* tables, const struct sylvite_cuda_program* program,
+                   struct prepared* prepared) {
+  const size_t map_bytes = (program->map_count + (size_t)1) * sizeof(*prepared->maps);
+  void* maps = NULL;
+  prepared->functions = zeros(program->launch_count, sizeof(*prepared->functions));
+  prepared->pointers = zeros(program->place_count, sizeof(*prepared->pointers));
+  prepared->parameters = zeros(program->argument_count, sizeof(*prepared->parameters));
+  if (posix_memalign(&maps, 64, map_bytes) == 0) prepared->maps = memset(maps, 0, map_bytes);
+  if (prepared->functions == NULL || prepared->pointers == NULL || prepared->parameters == NULL ||
+      prepared->maps == NULL)
+    return 0;
+  bind_arguments(tables, program, prepared);
+  return 1;
+}
+
 static int make_tables(struct sylvite_model* model) {
   const struct sylvite_cuda_tables* tables = model->tables;
   const size_t outer = (size_t)tables->input_count + tables->output_count;
-  void* maps = NULL;
+  int is_made;
   model->own = zeros(outer, sizeof(*model->own));
   model->given = zeros(outer, sizeof(*model->given));
   model->bound = zeros(outer, sizeof(*model->bound));
   model->modules = zeros(tables->image_count, sizeof(*model->modules));
-  model->functions = zeros(tables->launch_count, sizeof(*model->functions));
-  model->pointers = zeros(tables->place_count, sizeof(*model->pointers));
-  model->parameters = zeros(tables->argument_count, sizeof(*model->parameters));
-  if (posix_memalign(&maps, 64, (tables->map_count + (size_t)1) * sizeof(*model->maps)) == 0)
-    model->maps = memset(maps, 0, (tables->map_count + (size_t)1) * sizeof(*model->maps));
-  if (model->own == NULL || model->given == NULL || model->bound == NULL || model->modules == NULL ||
-      model->functions == NULL || model->pointers == NULL || model->parameters == NULL ||
-      model->maps == NULL) {
-    return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory", tables->model);
-  }
-  for (uint32_t i = 0; i < tables->argument_count; ++i) {
-    const struct sylvite_cuda_argument* argument = &tables->arguments[i];
-    switch (argument->kind) {
-      case SYLVITE_CUDA_BYTES:
-        model->parameters[i] = (void*)(tables->bytes + argument->first);
-        break;
-      case SYLVITE_CUDA_POINTERS:
-        model->parameters[i] = &model->pointers[argument->first];
-        break;
-      case SYLVITE_CUDA_MAP:
-        model->parameters[i] = &model->maps[argument->first];
-        break;
-      default:
-        model->parameters[i] = &model->maps[tables->map_count];
-    }
-  }
-  return SYLVITE_OK;
+  model->sizes = zeros(tables->size_count, sizeof(*model->sizes));
+  model->numbers = zeros(tables->number_count, sizeof(*model->numbers));
+  model->all = zeros(tables->program_count, sizeof(*model->all));
+  is_made = model->own != NULL && model->given != NULL && model->bound != NULL && model->modules != NULL &&
+            model->sizes != NULL && model->numbers != NULL && model->all != NULL;
+  for (uint32_t i = 0; is_made && i < tables->program_count; ++i)
+    is_made = prepare(tables, &tables->programs[i], &model->all[i]);
+  return is_made ? SYLVITE_OK
+                 : sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory", tables->model);
 }
 
 static int build(struct sylvite_model* model, const char* weights_path) {
@@ -169,7 +198,6 @@ static int build(struct sylvite_model* model, const char* weights_path) {
   if (status == SYLVITE_OK) status = allocate(model, &model->states, tables->state_bytes);
   if (status == SYLVITE_OK) status = sylvite_cuda_clear_states(model, create_error);
   if (status == SYLVITE_OK) status = load_code(model);
-  if (status == SYLVITE_OK) status = sylvite_cuda_make_parameters(model, 0, create_error);
   return status;
 }
 
@@ -233,10 +261,15 @@ void sylvite_cuda_destroy(sylvite_model* model) {
   free(model->given);
   free(model->bound);
   free(model->modules);
-  free(model->functions);
-  free(model->pointers);
-  free(model->parameters);
-  free(model->maps);
+  free(model->sizes);
+  free(model->numbers);
+  for (uint32_t i = 0; model->all != NULL && i < model->tables->program_count; ++i) {
+    free(model->all[i].functions);
+    free(model->all[i].pointers);
+    free(model->all[i].parameters);
+    free(model->all[i].maps);
+  }
+  free(model->all);
   free(model);
 }
 

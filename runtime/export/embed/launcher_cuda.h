@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifndef SYLVITE_EMBED_TYPES /* NAME.h, before a copy of this in NAME.c, has them */
-#include "model_types.h"
+#ifndef SYLVITE_SIZED_PROGRAM_H /* NAME.c, before a copy of this, has it */
+#include "sized_program.h"
 #endif
 
 /* Bytes on the device. `number` counts inputs and outputs; weights are all in one block. */
@@ -23,16 +23,16 @@ enum sylvite_region {
 struct sylvite_cuda_place {
   uint32_t region;
   uint32_t number;
-  uint64_t offset;
+  int64_t offset;
 };
 
 /* A CUtensorMap of rank 4, innermost dim first. */
 struct sylvite_cuda_map {
   struct sylvite_cuda_place place;
-  uint64_t dims[4];
-  uint64_t pitches[3]; /* bytes */
-  uint32_t box[4];     /* of windows: channels, how many windows */
-  uint32_t step[4];    /* of windows: between them */
+  int64_t dims[4];
+  int64_t pitches[3]; /* bytes */
+  int64_t box[4];     /* of windows: channels, how many windows */
+  uint32_t step[4];   /* of windows: between them */
   int32_t first[2];
   int32_t last[2];
   int32_t type;
@@ -42,8 +42,8 @@ struct sylvite_cuda_map {
 
 enum sylvite_cuda_kind {
   SYLVITE_CUDA_BYTES = 0,    /* of sylvite_cuda_tables::bytes */
-  SYLVITE_CUDA_POINTERS = 1, /* of ::places: a pointer, or a struct of them */
-  SYLVITE_CUDA_MAP = 2,      /* of ::maps */
+  SYLVITE_CUDA_POINTERS = 1, /* of sylvite_cuda_program::places: a pointer, a number, or a struct of them */
+  SYLVITE_CUDA_MAP = 2,      /* of sylvite_cuda_program::maps */
   SYLVITE_CUDA_NO_MAP = 3    /* a map that nothing uses */
 };
 struct sylvite_cuda_argument {
@@ -69,7 +69,7 @@ struct sylvite_cuda_launch {
   const char* name;
   const char* function;
   uint32_t image;
-  uint32_t grid[3];
+  int64_t grid[3]; /* none along one: there is nothing to do */
   uint32_t block[3];
   uint32_t cluster;
   uint32_t shared_bytes;
@@ -82,7 +82,22 @@ struct sylvite_cuda_launch {
 struct sylvite_cuda_copy {
   uint32_t output;
   struct sylvite_cuda_place from;
-  uint64_t bytes;
+  int64_t bytes;
+};
+
+/* What runs at the sizes of the box. */
+struct sylvite_cuda_program {
+  struct sylvite_box box;
+  const struct sylvite_cuda_place* places;
+  const struct sylvite_cuda_map* maps;
+  const struct sylvite_cuda_argument* arguments;
+  const struct sylvite_cuda_launch* launches;
+  const struct sylvite_cuda_copy* copies;
+  uint32_t place_count;
+  uint32_t map_count;
+  uint32_t argument_count;
+  uint32_t launch_count;
+  uint32_t copy_count;
 };
 
 struct sylvite_cuda_tables {
@@ -97,23 +112,18 @@ struct sylvite_cuda_tables {
   const struct sylvite_tensor_info* outputs;
   const struct sylvite_tensor_info* states;
   const uint64_t* state_offsets;
+  const struct sylvite_size_info* sizes;
   const unsigned char* bytes;
-  const struct sylvite_cuda_place* places;
-  const struct sylvite_cuda_map* maps;
-  const struct sylvite_cuda_argument* arguments;
   const struct sylvite_cuda_code* codes;
   const struct sylvite_cuda_image* images;
-  const struct sylvite_cuda_launch* launches;
-  const struct sylvite_cuda_copy* copies;
+  const struct sylvite_cuda_program* programs;
+  uint32_t number_count; /* the most that a program has */
   uint32_t input_count;
   uint32_t output_count;
   uint32_t state_count;
-  uint32_t place_count;
-  uint32_t map_count;
-  uint32_t argument_count;
+  uint32_t size_count;
   uint32_t image_count;
-  uint32_t launch_count;
-  uint32_t copy_count;
+  uint32_t program_count;
 };
 
 #ifdef __cplusplus
@@ -122,11 +132,15 @@ extern "C" {
 
 int sylvite_cuda_create(const struct sylvite_cuda_tables* tables, const char* weights_path,
                         sylvite_model** model);
-/* They refuse a model that was not created from these tables. */
-int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+/* They refuse a model that was not created from these tables. `sizes` may be null where the model has none. */
+int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model, const int64_t* sizes,
                      const void* const* inputs, void* const* outputs);
 int sylvite_cuda_run_on_stream(const struct sylvite_cuda_tables* tables, sylvite_model* model,
-                               const void* const* inputs, void* const* outputs, void* stream);
+                               const int64_t* sizes, const void* const* inputs, void* const* outputs,
+                               void* stream);
+/* The dims of an input, or of an output where `is_output`, of a run at these sizes. */
+int sylvite_cuda_dims(const struct sylvite_cuda_tables* tables, sylvite_model* model, const int64_t* sizes,
+                      int is_output, int number, int64_t* dims);
 int sylvite_cuda_reset(const struct sylvite_cuda_tables* tables, sylvite_model* model);
 int sylvite_cuda_copy_state(const struct sylvite_cuda_tables* tables, sylvite_model* to, sylvite_model* from);
 int sylvite_cuda_get_state(const struct sylvite_cuda_tables* tables, sylvite_model* model, int number,

@@ -6,10 +6,25 @@
 #include "launcher_cuda.h"
 #include "weights_file.h"
 
+/* A program's functions and arguments. */
+struct prepared {
+  cuda_handle* functions; /* per launch */
+  cuda_address* pointers; /* per place */
+  struct cuda_map* maps;  /* per map, then one that is empty */
+  void** parameters;      /* per argument */
+  int is_made;            /* maps that name nothing of a run, and have its sizes nowhere, are there */
+};
+
 struct sylvite_model {
   struct sylvite_guard guard;
   char error[sylvite_error_bytes];
   const struct sylvite_cuda_tables* tables;
+  const struct sylvite_cuda_program* program; /* the one for these sizes; null: there are none yet */
+  struct prepared* prepared;                  /* of the program */
+  struct prepared* all;                       /* per program */
+  int64_t* sizes;
+  int64_t* numbers;
+  int is_bound; /* the parameters are those of these sizes, and of `bound` */
   cuda_handle context;
   int device;
   int context_is_ours;
@@ -18,11 +33,7 @@ struct sylvite_model {
   cuda_address* given; /* of the run on device memory that begins, likewise */
   cuda_address* bound; /* what the parameters name, likewise */
   cuda_address weights, arena, scratch, states;
-  cuda_handle* modules;   /* per image */
-  cuda_handle* functions; /* per launch */
-  cuda_address* pointers; /* per place */
-  struct cuda_map* maps;  /* per map, then one that is empty */
-  void** parameters;      /* per argument */
+  cuda_handle* modules; /* per image */
 };
 
 extern struct cuda_functions sylvite_cuda; /* there once a model is */
@@ -31,8 +42,6 @@ extern struct cuda_functions sylvite_cuda; /* there once a model is */
 int sylvite_cuda_error(char* error, const char* call, const char* about, int result);
 void sylvite_cuda_leave_context(void);
 
-/* `outward`: only what names inputs and outputs, the rest has been made. */
-int sylvite_cuda_make_parameters(struct sylvite_model* model, int outward, char* error);
 /* To zero. REQUIRES the context of the model. */
 int sylvite_cuda_clear_states(struct sylvite_model* model, char* error);
 /* Refuses a model that is null, of other tables, or running. Takes it till sylvite_leave. */

@@ -8,51 +8,90 @@
 enum { cuda_alignment = 16 };
 
 static cuda_address address_of(const struct sylvite_model* model, const struct sylvite_cuda_place* place) {
+  const cuda_address offset = (cuda_address)sylvite_value_of(model->numbers, place->offset);
   switch (place->region) {
     case SYLVITE_CUDA_WEIGHTS:
-      return model->weights + place->offset;
+      return model->weights + offset;
     case SYLVITE_CUDA_ARENA:
-      return model->arena + place->offset;
+      return model->arena + offset;
     case SYLVITE_CUDA_SCRATCH:
-      return model->scratch + place->offset;
+      return model->scratch + offset;
     case SYLVITE_CUDA_INPUT:
-      return model->bound[place->number] + place->offset;
+      return model->bound[place->number] + offset;
     case SYLVITE_CUDA_OUTPUT:
-      return model->bound[model->tables->input_count + place->number] + place->offset;
+      return model->bound[model->tables->input_count + place->number] + offset;
     case SYLVITE_CUDA_STATE:
-      return model->states + place->offset;
+      return model->states + offset;
     default:
-      return place->offset;
+      return offset;
   }
 }
 
-static int encode_map(struct sylvite_model* model, uint32_t number, char* error) {
-  const struct sylvite_cuda_map* map = &model->tables->maps[number];
+/* Whether the map is another one in each run. */
+static int is_of_run(const struct sylvite_cuda_map* map) {
+  int is_open = map->place.offset < 0 || map->place.region == SYLVITE_CUDA_INPUT ||
+                map->place.region == SYLVITE_CUDA_OUTPUT;
+  for (int i = 0; i < 4; ++i) is_open |= map->dims[i] < 0 || map->box[i] < 0 || (i < 3 && map->pitches[i] < 0);
+  return is_open;
+}
+
+static int encode_map(struct sylvite_model* model, uint32_t number) {
+  const struct sylvite_cuda_map* map = &model->program->maps[number];
+  struct cuda_map* encoded = &model->prepared->maps[number];
   const uint32_t ones[4] = {1, 1, 1, 1};
   enum { rank = 4, no_interleave = 0, promote_to_256_bytes = 3, zeros_outside = 0 };
   void* start = (void*)(uintptr_t)address_of(model, &map->place);
+  uint64_t dims[4], pitches[3];
+  uint32_t box[4];
+  for (int i = 0; i < 4; ++i) {
+    dims[i] = (uint64_t)sylvite_value_of(model->numbers, map->dims[i]);
+    box[i] = (uint32_t)sylvite_value_of(model->numbers, map->box[i]);
+    if (i < 3) pitches[i] = (uint64_t)sylvite_value_of(model->numbers, map->pitches[i]);
+  }
   if (map->is_windows) {
-    CALL(error, "a map of windows", map_windows, &model->maps[number], map->type, rank, start, map->dims,
-         map->pitches, map->first, map->last, map->box[0], map->box[1], map->step, no_interleave,
-         map->swizzle, promote_to_256_bytes, zeros_outside);
+    CALL(model->error, "a map of windows", map_windows, encoded, map->type, rank, start, dims, pitches,
+         map->first, map->last, box[0], box[1], map->step, no_interleave, map->swizzle, promote_to_256_bytes,
+         zeros_outside);
   } else {
-    CALL(error, "a tensor map", map_tiled, &model->maps[number], map->type, rank, start, map->dims,
-         map->pitches, map->box, ones, no_interleave, map->swizzle, promote_to_256_bytes, zeros_outside);
+    CALL(model->error, "a tensor map", map_tiled, encoded, map->type, rank, start, dims, pitches, box, ones,
+         no_interleave, map->swizzle, promote_to_256_bytes, zeros_outside);
   }
   return SYLVITE_OK;
 }
 
-int sylvite_cuda_make_parameters(struct sylvite_model* model, int outward, char* error) {
-  const struct sylvite_cuda_tables* tables = model->tables;
-  for (uint32_t i = 0; i < tables->place_count; ++i)
-    model->pointers[i] = address_of(model, &tables->places[i]);
-  for (uint32_t i = 0; i < tables->map_count; ++i) {
-    const uint32_t region = tables->maps[i].place.region;
-    const int is_outward = region == SYLVITE_CUDA_INPUT || region == SYLVITE_CUDA_OUTPUT;
-    if (is_outward != outward) continue;
-    const int status = encode_map(model, i, error);
+static int make_parameters(struct sylvite_model* model) {
+  const struct sylvite_cuda_program* program = model->program;
+  struct prepared* prepared = model->prepared;
+  for (uint32_t i = 0; i < program->place_count; ++i)
+    prepared->pointers[i] = address_of(model, &program->places[i]);
+  for (uint32_t i = 0; i < program->map_count; ++i) {
+    if (prepared->is_made && !is_of_run(&program->maps[i])) continue;
+    const int status = encode_map(model, i);
     if (status != SYLVITE_OK) return status;
   }
+  prepared->is_made = 1;
+  return SYLVITE_OK;
+}
+
+static int take_sizes(struct sylvite_model* model, const int64_t* sizes) {
+  const struct sylvite_cuda_tables* tables = model->tables;
+  const size_t bytes = tables->size_count * sizeof(*sizes);
+  uint32_t i = 0;
+  if (model->program != NULL && (bytes == 0 || (sizes != NULL && memcmp(sizes, model->sizes, bytes) == 0)))
+    return SYLVITE_OK;
+  const int status = sylvite_check_sizes(tables->sizes, tables->size_count, sizes, model->error);
+  if (status != SYLVITE_OK) return status;
+  model->is_bound = 0;
+  while (i < tables->program_count &&
+         !sylvite_takes_sizes(&tables->programs[i].box, sizes, tables->size_count, model->numbers))
+    ++i;
+  if (i == tables->program_count) {
+    model->program = NULL; /* the numbers are of none */
+    return sylvite_fail(model->error, SYLVITE_BAD_SIZES, "run: the library has no program for these sizes");
+  }
+  if (bytes > 0) memcpy(model->sizes, sizes, bytes);
+  model->program = &tables->programs[i];
+  model->prepared = &model->all[i];
   return SYLVITE_OK;
 }
 
@@ -70,22 +109,25 @@ static int check_pointers(sylvite_model* model, const char* what, const void* co
   return SYLVITE_OK;
 }
 
-static int check_run(sylvite_model* model, const void* const* inputs, void* const* outputs,
-                     unsigned alignment) {
+static int check_run(sylvite_model* model, const int64_t* sizes, const void* const* inputs,
+                     void* const* outputs, unsigned alignment) {
   const struct sylvite_cuda_tables* tables = model->tables;
-  const int status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count, alignment);
+  int status = take_sizes(model, sizes);
+  if (status == SYLVITE_OK)
+    status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count, alignment);
   if (status != SYLVITE_OK) return status;
   return check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count,
                         alignment);
 }
 
 static int launch(struct sylvite_model* model, uint32_t number, cuda_handle stream) {
-  const struct sylvite_cuda_launch* each = &model->tables->launches[number];
+  const struct sylvite_cuda_launch* each = &model->program->launches[number];
   struct cuda_attribute attributes[2];
   struct cuda_config config;
   memset(attributes, 0, sizeof(attributes));
   memset(&config, 0, sizeof(config));
-  memcpy(config.grid, each->grid, sizeof(config.grid));
+  for (int i = 0; i < 3; ++i) config.grid[i] = (unsigned)sylvite_value_of(model->numbers, each->grid[i]);
+  if (config.grid[0] == 0 || config.grid[1] == 0 || config.grid[2] == 0) return SYLVITE_OK;
   memcpy(config.block, each->block, sizeof(config.block));
   config.shared_bytes = each->shared_bytes;
   config.stream = stream;
@@ -101,40 +143,42 @@ static int launch(struct sylvite_model* model, uint32_t number, cuda_handle stre
     programmatic->id = CUDA_ATTRIBUTE_PROGRAMMATIC;
     programmatic->values[0] = 1;
   }
-  CALL(model->error, each->name, launch, &config, model->functions[number],
-       &model->parameters[each->first_argument], NULL);
+  CALL(model->error, each->name, launch, &config, model->prepared->functions[number],
+       &model->prepared->parameters[each->first_argument], NULL);
   return SYLVITE_OK;
 }
 
 static int bind(struct sylvite_model* model, const cuda_address* addresses) {
   const size_t bytes =
       sizeof(*addresses) * ((size_t)model->tables->input_count + model->tables->output_count);
-  if (memcmp(model->bound, addresses, bytes) == 0) return SYLVITE_OK;
+  if (model->is_bound && memcmp(model->bound, addresses, bytes) == 0) return SYLVITE_OK;
   memcpy(model->bound, addresses, bytes);
-  const int status = sylvite_cuda_make_parameters(model, 1, model->error);
-  if (status != SYLVITE_OK) memset(model->bound, 0, bytes);
+  const int status = make_parameters(model);
+  model->is_bound = status == SYLVITE_OK;
   return status;
 }
 
 /* REQUIRES parameters that are bound, and the model's context. */
 static int issue(struct sylvite_model* model, cuda_handle stream) {
-  const struct sylvite_cuda_tables* tables = model->tables;
-  for (uint32_t i = 0; i < tables->launch_count; ++i) {
+  const struct sylvite_cuda_program* program = model->program;
+  for (uint32_t i = 0; i < program->launch_count; ++i) {
     const int status = launch(model, i, stream);
     if (status != SYLVITE_OK) return status;
   }
-  for (uint32_t i = 0; i < tables->copy_count; ++i) {
-    const struct sylvite_cuda_copy* copy = &tables->copies[i];
+  for (uint32_t i = 0; i < program->copy_count; ++i) {
+    const struct sylvite_cuda_copy* copy = &program->copies[i];
+    const size_t bytes = (size_t)sylvite_value_of(model->numbers, copy->bytes);
+    if (bytes == 0) continue;
     CALL(model->error, "a copy to an output", copy_on_device,
-         model->bound[tables->input_count + copy->output], address_of(model, &copy->from), copy->bytes,
+         model->bound[model->tables->input_count + copy->output], address_of(model, &copy->from), bytes,
          stream);
   }
   return SYLVITE_OK;
 }
 
-static int run_on_stream(sylvite_model* model, const void* const* inputs, void* const* outputs,
-                         void* stream) {
-  int status = check_run(model, inputs, outputs, cuda_alignment);
+static int run_on_stream(sylvite_model* model, const int64_t* sizes, const void* const* inputs,
+                         void* const* outputs, void* stream) {
+  int status = check_run(model, sizes, inputs, outputs, cuda_alignment);
   if (status != SYLVITE_OK) return status;
   const uint32_t input_count = model->tables->input_count;
   for (uint32_t i = 0; i < input_count; ++i) model->given[i] = (cuda_address)(uintptr_t)inputs[i];
@@ -148,10 +192,11 @@ static int run_on_stream(sylvite_model* model, const void* const* inputs, void* 
 }
 
 int sylvite_cuda_run_on_stream(const struct sylvite_cuda_tables* tables, sylvite_model* model,
-                               const void* const* inputs, void* const* outputs, void* stream) {
+                               const int64_t* sizes, const void* const* inputs, void* const* outputs,
+                               void* stream) {
   int status = sylvite_cuda_enter(tables, model, "run");
   if (status != SYLVITE_OK) return status;
-  status = run_on_stream(model, inputs, outputs, stream);
+  status = run_on_stream(model, sizes, inputs, outputs, stream);
   sylvite_leave(&model->guard);
   return status;
 }
@@ -175,23 +220,27 @@ static int copy_and_run(sylvite_model* model, const void* const* inputs, void* c
   if (status == SYLVITE_OK) status = bind(model, model->own);
   if (status != SYLVITE_OK) return status;
   for (uint32_t i = 0; i < tables->input_count; ++i) {
-    if (tables->inputs[i].bytes == 0) continue;
-    CALL(model->error, tables->inputs[i].name, copy_to_device, model->own[i], inputs[i],
-         tables->inputs[i].bytes, model->stream);
+    const size_t bytes =
+        sylvite_bytes_of(tables->inputs, model->program->box.input_dims, model->numbers, (int)i);
+    if (bytes == 0) continue;
+    CALL(model->error, tables->inputs[i].name, copy_to_device, model->own[i], inputs[i], bytes,
+         model->stream);
   }
   status = issue(model, model->stream);
   if (status != SYLVITE_OK) return status;
   for (uint32_t i = 0; i < tables->output_count; ++i) {
-    if (tables->outputs[i].bytes == 0) continue;
-    CALL(model->error, tables->outputs[i].name, copy_to_host, outputs[i], model->own[tables->input_count + i],
-         tables->outputs[i].bytes, model->stream);
+    const size_t bytes =
+        sylvite_bytes_of(tables->outputs, model->program->box.output_dims, model->numbers, (int)i);
+    if (bytes == 0) continue;
+    CALL(model->error, tables->outputs[i].name, copy_to_host, outputs[i],
+         model->own[tables->input_count + i], bytes, model->stream);
   }
   CALL(model->error, "run", stream_synchronize, model->stream);
   return SYLVITE_OK;
 }
 
-static int run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
-  int status = check_run(model, inputs, outputs, 1);
+static int run(sylvite_model* model, const int64_t* sizes, const void* const* inputs, void* const* outputs) {
+  int status = check_run(model, sizes, inputs, outputs, 1);
   if (status != SYLVITE_OK) return status;
   CALL(model->error, "run", context_push, model->context);
   status = copy_and_run(model, inputs, outputs);
@@ -199,11 +248,33 @@ static int run(sylvite_model* model, const void* const* inputs, void* const* out
   return status;
 }
 
-int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model,
+int sylvite_cuda_run(const struct sylvite_cuda_tables* tables, sylvite_model* model, const int64_t* sizes,
                      const void* const* inputs, void* const* outputs) {
   int status = sylvite_cuda_enter(tables, model, "run");
   if (status != SYLVITE_OK) return status;
-  status = run(model, inputs, outputs);
+  status = run(model, sizes, inputs, outputs);
+  sylvite_leave(&model->guard);
+  return status;
+}
+
+static int read_dims(sylvite_model* model, const int64_t* sizes, int is_output, int number, int64_t* dims) {
+  const struct sylvite_cuda_tables* tables = model->tables;
+  const struct sylvite_tensor_info* infos = is_output ? tables->outputs : tables->inputs;
+  const uint32_t count = is_output ? tables->output_count : tables->input_count;
+  int status = sylvite_check_port(is_output, number, count, dims, model->error);
+  if (status == SYLVITE_OK) status = take_sizes(model, sizes);
+  if (status != SYLVITE_OK) return status;
+  const struct sylvite_box* box = &model->program->box;
+  const int64_t* from = sylvite_dims_of(infos, is_output ? box->output_dims : box->input_dims, number);
+  for (int i = 0; i < infos[number].rank; ++i) dims[i] = sylvite_value_of(model->numbers, from[i]);
+  return SYLVITE_OK;
+}
+
+int sylvite_cuda_dims(const struct sylvite_cuda_tables* tables, sylvite_model* model, const int64_t* sizes,
+                      int is_output, int number, int64_t* dims) {
+  int status = sylvite_cuda_enter(tables, model, "dims");
+  if (status != SYLVITE_OK) return status;
+  status = read_dims(model, sizes, is_output, number, dims);
   sylvite_leave(&model->guard);
   return status;
 }

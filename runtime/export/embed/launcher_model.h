@@ -34,11 +34,6 @@ struct sylvite_model {
   void* user_context;
 };
 
-/* See sylvite_program::numbers. */
-static inline int64_t sylvite_value_of(const int64_t* numbers, int64_t number) {
-  return number < 0 ? numbers[-1 - number] : number;
-}
-
 /* Where bytes lie; null for what is given to run. */
 void* sylvite_place_of(const struct sylvite_model* model, uint32_t source, int64_t place);
 /* Memory for all that a model holds but its weights; whether there was enough. */

@@ -60,11 +60,24 @@ Program sample_program(const Machine& machine) {
   return program_of(plan, compiled(plan, machine));
 }
 
+/// With the weights at multiples of 65,536.
+ExportedProgram exported_program(Program& program) {
+  ProgramCase only{&program.plan(), program.bindings(), {}};
+  only.notes = std::make_shared<const DeviceNotes>(program.device_notes());
+  WeightPlaces weights;
+  for (std::size_t slot = 0; slot < program.bindings().weights->size(); ++slot)
+    weights.slots.push_back(static_cast<std::int64_t>(slot) * 65536);
+  weights.returned = [](std::int64_t) { return 0; };
+  ExtentFit fit({}, {Dims{}}, 0);
+  return export_program(fit, {only}, 0, {}, weights, {program.code(), {}});
+}
+
 class CudaExport : public testing::Test {
  protected:
   Machine machine_ = with_gpu(detect_machine(1), sample_card());
   Program program_ = sample_program(machine_);
   DeviceNotes notes_ = program_.device_notes();
+  std::vector<ExportedProgram> exported_ = {exported_program(program_)};
 };
 
 /// Launches on a device have fixed addresses.
@@ -89,14 +102,14 @@ TEST(CudaLoops, MakeLaunchesOfTheirOwnForEachTrip) {
 }
 
 TEST_F(CudaExport, RefusesLibrariesByName) {
-  cuda::NotedLaunch& launch = notes_.launches[0][0];
+  cuda::NotedLaunch& launch = exported_[0].device_launches[0].noted;
   std::vector<std::string> warnings;
   const std::pair<LibraryCall, const char*> calls[] = {{LibraryMatmul{}, "schedules.cublaslt=false"},
                                                        {LibraryConv{}, "schedules.cudnn=false"}};
   for (const auto& [call, hint] : calls) {
     launch.library = std::make_shared<LibraryCall>(call);
     try {
-      (void)device_codes(notes_, {}, warnings);
+      (void)device_codes(exported_, {}, warnings);
       ADD_FAILURE() << "exported";
     } catch (const UnsupportedError& error) {
       EXPECT_THAT(error.what(), HasSubstr(hint));
@@ -124,7 +137,7 @@ TEST_F(CudaExport, NotesWhatWouldBeLaunched) {
 
 TEST_F(CudaExport, HasMachineCodeForEveryArchitecture) {
   std::vector<std::string> warnings;
-  const auto codes = device_codes(notes_, {"sm_80", "sm_90"}, warnings);
+  const auto codes = device_codes(exported_, {"sm_80", "sm_90"}, warnings);
   ASSERT_FALSE(codes.empty());
   for (const std::vector<CudaCode>& each : codes) {
     EXPECT_EQ(each.back().capability, 0);
@@ -136,7 +149,7 @@ TEST_F(CudaExport, HasMachineCodeForEveryArchitecture) {
     EXPECT_THAT(each[0].bytes, testing::StartsWith("\x7f"
                                                    "ELF"));
   }
-  EXPECT_THROW((void)device_codes(notes_, {"hopper"}, warnings), UsageError);
+  EXPECT_THROW((void)device_codes(exported_, {"hopper"}, warnings), UsageError);
 }
 
 TEST_F(CudaExport, LinksWithoutCuda) {
@@ -145,20 +158,18 @@ TEST_F(CudaExport, LinksWithoutCuda) {
   model.name = "sample";
   model.id = "0123456789abcdef";
   model.plan = &program_.plan();
-  model.bindings = &program_.bindings();
-  for (std::size_t slot = 0; slot < model.bindings->weights->size(); ++slot)
-    model.slot_offsets.push_back(static_cast<std::int64_t>(slot) * 65536);
-  model.output_weight_offsets = {-1, -1, -1, 0};
+  model.programs = exported_;
   std::vector<std::string> warnings;
   const std::string path = folder.path() + "/sample";
-  write_file(path + ".c", cuda_tables_source(model, notes_, device_codes(notes_, {}, warnings)));
+  write_file(path + ".c", cuda_tables_source(model, device_codes(exported_, {}, warnings)));
   write_file(path + ".h", cuda_interface_header(model));
   write_file(path + "_launcher.o", embedded::cuda_launcher_object);
   write_file(path + "_run.o", embedded::cuda_launcher_run_object);
   write_file(path + "_weights.o", embedded::weights_file_object);
+  write_file(path + "_sizes.o", embedded::sized_program_object);
   output_of("cc -std=c11 -Wall -Wextra -Werror -Wno-missing-braces -shared -fPIC -o " + path + ".so " + path +
-            ".c " + path + "_launcher.o " + path + "_run.o " + path +
-            "_weights.o -Wl,--no-undefined -lpthread -ldl");
+            ".c " + path + "_launcher.o " + path + "_run.o " + path + "_weights.o " + path +
+            "_sizes.o -Wl,--no-undefined -lpthread -ldl");
   void* library = ::dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
   const auto find = [&](const char* name) { return ::dlsym(library, name); };

@@ -8,6 +8,7 @@
 #include "runtime/export/export.h"
 #include "tests/runtime/test_session.h"
 #include "tests/support/growing_decoder.h"
+#include "tests/support/open_models.h"
 #include "tests/support/shell.h"
 
 namespace sylvite::open_export_test {
@@ -164,12 +165,6 @@ class OpenExport : public testing::Test {
   TemporaryFolder folder_;
 };
 
-Tensor token_tensor(std::int64_t batch, std::int64_t count, std::int64_t first) {
-  Tensor ids(DType::i64, {batch, count});
-  for (std::int64_t i = 0; i < ids.size(); ++i) ids.set_int64(i, (first + i) * (first + i) % 61);
-  return ids;
-}
-
 TEST_F(OpenExport, ATransformerTakesBatchAndLength) {
   GrowingDecoder decoder;
   decoder.has_past = false;
@@ -189,33 +184,6 @@ TEST_F(OpenExport, ATransformerTakesBatchAndLength) {
             "batch 1..3%1\nsequence 1..40%1\n0 bytes more\n"
             "10 run: size 0 'batch' is 7, expected a multiple of 1 from 1 to 3\n1 run: sizes is null\n");
   expect_outputs(runs, outputs, options);
-}
-
-/// The means of 16 features of x[batch,3,lines,columns], behind convolutions with these strides.
-std::string image_model(const std::string& lines, const std::string& columns, const Dims& strides) {
-  onnx::ModelProto model = empty_model(18);
-  onnx::GraphProto& graph = *model.mutable_graph();
-  add_input(graph, "x", {});
-  auto& shape = *graph.mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
-  shape.add_dim()->set_dim_param("batch");
-  shape.add_dim()->set_dim_value(3);
-  shape.add_dim()->set_dim_param(lines);
-  shape.add_dim()->set_dim_param(columns);
-  std::string from = "x";
-  for (const std::int64_t stride : strides) {
-    const std::int64_t channels = from == "x" ? 3 : 16;
-    std::vector<float> values(static_cast<std::size_t>(16 * channels * 9));
-    for (std::size_t i = 0; i < values.size(); ++i) values[i] = std::sin(0.9F * static_cast<float>(i));
-    add_floats(graph, from + "_w", {16, channels, 3, 3}, values);
-    onnx::NodeProto& node = add_node(graph, "Conv", {from, from + "_w"}, {from + "_features"});
-    set_integers(node, "pads", {1, 1, 1, 1});
-    set_integers(node, "strides", {stride, stride});
-    add_node(graph, "Relu", {from + "_features"}, {from + "_active"});
-    from += "_active";
-  }
-  add_node(graph, "GlobalAveragePool", {from}, {"y"});
-  add_output(graph, "y");
-  return model.SerializeAsString();
 }
 
 /// What strides round, and how many pixels a mean has, differs at each size; the model has other kernels at some.
