@@ -428,7 +428,9 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
       captured->shown.insert(captured->writes.back().input);
     }
     for (const Write& write : lone_writes(captured->writes, captured->results))
-      captured->graph.overwrites.emplace_back(write.result, captured->graph.inputs.at(write.input).name);
+      if (const std::string& name = captured->graph.inputs.at(write.input).name;
+          !name.empty())  // else nobody reads it
+        captured->graph.overwrites.emplace_back(write.result, name);
     if (captured->setup->machine.gpu) {
       captured->device = read_device_tools(device);
       captured->counts.set_counters(captured->device->find_counters);

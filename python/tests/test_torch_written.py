@@ -128,6 +128,21 @@ class WrittenInputs(WithTorch):
                 self.assert_same(compiled(ours, ours[:, 1:], new, places(4)), way(theirs, theirs[:, 1:], new, places(4)))
                 self.assert_same(ours, theirs, 0)
 
+    def test_what_was_there_is_not_read(self):
+        """Buffers that are results of operations, as those of power iterations are."""
+        def way(x, last, norms):
+            torch.sin(x, out=last)
+            torch.nn.functional.normalize(x, dim=0, out=norms)
+            return x * 2
+
+        compiled = self.compiled(way)
+        (ours, norms), (theirs, others) = [(torch.zeros(3, 4), torch.zeros(3, 4)) for _ in range(2)]
+        with torch.no_grad():
+            for _ in range(2):
+                x = torch.randn(3, 4)
+                self.assert_same(compiled(x, ours, norms), way(x, theirs, others))
+                self.assert_same([ours, norms], [theirs, others], 1e-6)
+
     def test_places_that_are_numbers(self):
         def way(cache, new, at: int):
             cache[:, :, at:at + 1] = new
