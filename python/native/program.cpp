@@ -427,10 +427,11 @@ PyObject* make_program(PyObject* /*module*/, PyObject* arguments) {
                                   static_cast<std::size_t>(to_integer(words.at(1))), words.size() > 2});
       captured->shown.insert(captured->writes.back().input);
     }
-    for (const Write& write : lone_writes(captured->writes, captured->results))
-      if (const std::string& name = captured->graph.inputs.at(write.input).name;
-          !name.empty())  // else nobody reads it
-        captured->graph.overwrites.emplace_back(write.result, name);
+    for (const Write& write : lone_writes(captured->writes, captured->results)) {
+      const std::string& name = captured->graph.inputs.at(write.input).name;
+      if (name.empty()) continue;  // it is not read
+      captured->graph.overwrites.emplace_back(write.result, name);
+    }
     if (captured->setup->machine.gpu) {
       captured->device = read_device_tools(device);
       captured->counts.set_counters(captured->device->find_counters);

@@ -16,10 +16,10 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
+import traceback
 import warnings
 
 
@@ -225,6 +225,28 @@ def child(name, turns, threads, backends, device):
         print("LINE " + json.dumps({"program": name, "pass": "training" if kind else "inference", **one_pass(name, build, make, kind, turns, backends)}), flush=True)
 
 
+def in_process_of_its_own(name, options):
+    """Its lines, and what it wrote last where it failed. The process has torch, and what the files import, from this one."""
+    with tempfile.TemporaryDirectory() as cache:
+        out, err = pathlib.Path(cache, "out"), pathlib.Path(cache, "err")
+        process = os.fork()
+        if process == 0:
+            os.environ.update(XDG_CACHE_HOME=cache, TORCHINDUCTOR_CACHE_DIR=cache + "/torch", OMP_NUM_THREADS=str(options.threads))
+            for stream, path in ((1, out), (2, err)):
+                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), stream)
+            try:
+                child(name, options.turns, options.threads, options.backends.split(","), options.device)
+                sys.stdout.flush()
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
+                os._exit(1)
+        status = os.waitpid(process, 0)[1]
+        lines = [json.loads(line[5:]) for line in out.read_text().splitlines() if line.startswith("LINE ")]
+        return lines, err.read_text()[-600:] or f"status {status}" if status else ""
+
+
 def tell(line):
     ratio = line["inductor_us"] / line["sylvite_us"] if "inductor_us" in line and "sylvite_us" in line else None
     text = " ".join(f"{k}={v:.0f}" if isinstance(v, float) else f"{k}={v}" for k, v in line.items() if k not in ("program", "pass") and v not in ([], 0))
@@ -239,20 +261,14 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--backends", default="eager,sylvite,inductor", help="eager and sylvite are among them")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.child:
-        child(options.child, options.turns, options.threads, options.backends.split(","), options.device)
-        return
     ratios = {"inference": [], "training": [], "script": []}
-    for name in options.only.split(",") if options.only else [*programs(), *scripts()]:
-        with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "XDG_CACHE_HOME": cache, "TORCHINDUCTOR_CACHE_DIR": cache + "/torch", "OMP_NUM_THREADS": str(options.threads)}
-            words = [sys.executable, __file__, "--child", name, "--turns", str(options.turns), "--threads", str(options.threads), "--backends", options.backends, "--device", options.device]
-            done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
-        lines = [json.loads(line[5:]) for line in done.stdout.splitlines() if line.startswith("LINE ")]
-        if done.returncode:
-            print(f"{name}: {done.stderr[-600:]}", flush=True)
+    names = [*programs(), *scripts()]
+    importlib.import_module("sylvite.torch_backend")
+    for name in options.only.split(",") if options.only else names:
+        lines, failure = in_process_of_its_own(name, options)
+        if failure:
+            print(f"{name}: {failure}", flush=True)
         for line in lines:
             ratio = tell(line)
             if ratio:
