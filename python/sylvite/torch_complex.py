@@ -152,6 +152,10 @@ def _any_part(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Any]:
     return _of_complex(lambda x: function(x.real) | function(x.imag))
 
 
+def _truths(function: Callable[[Tensor, Tensor], Tensor]) -> Callable[[Tensor, Tensor], Any]:
+    return lambda x, y: function(x != 0, y != 0) if x.is_complex() or y.is_complex() else NotImplemented
+
+
 #: Beside torch's tables.
 DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.acos.default: _of_complex(_acos),
@@ -169,7 +173,10 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.log10.default: _of_complex(_logarithm_to(10)),
     aten.log1p.default: _of_complex(_log1p),
     aten.log2.default: _of_complex(_logarithm_to(2)),
+    aten.logical_and.default: _truths(torch.bitwise_and),
     aten.logical_not.default: _of_complex(lambda x: (x.real == 0) & (x.imag == 0)),
+    aten.logical_or.default: _truths(torch.bitwise_or),
+    aten.logical_xor.default: _truths(torch.bitwise_xor),
     aten.pow.Scalar: _power,
     aten.pow.Tensor_Scalar: lambda x, exponent: _power(x, exponent) if isinstance(exponent, complex) else NotImplemented,
     aten.pow.Tensor_Tensor: _power,

@@ -45,7 +45,7 @@ def _read_as(x: Tensor, dtype: torch.dtype) -> Any:
 
 def _next_after(x: Tensor, y: Tensor) -> Any:
     dtype = torch.result_type(x, y)
-    if dtype not in (torch.bfloat16, torch.float32, torch.float64):
+    if dtype not in (torch.bfloat16, torch.float16, torch.float32, torch.float64):
         return NotImplemented
     x, y = aten.broadcast_tensors([x.to(dtype), y.to(dtype)])
     integer = _INTEGERS[x.element_size()]
@@ -136,6 +136,13 @@ def _clamp(x: Tensor, low: Any = None, high: Any = None) -> Any:
     return x.clone() if bounds == (None, None) else torch.clamp(x, *bounds)
 
 
+def _clamp_truths(x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Any:
+    bound = high if low is None else low
+    if x.dtype != torch.bool or bound is None or bound.dtype != torch.bool or (low is not None and high is not None):
+        return NotImplemented
+    return x & bound if low is None else x | bound
+
+
 # Borders
 
 
@@ -219,6 +226,21 @@ def _scatter_and_reduce(x: Tensor, dim: int, index: Tensor, source: Any, *, redu
     return x.scatter_reduce(dim, index, values, _REDUCTIONS[reduce])
 
 
+def _reduce_integers(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True) -> Any:
+    """Extremes without those of self begin with one of what comes; means round down, as torch's do."""
+    if x.is_floating_point() or x.is_complex() or x.dim() == 0:
+        return NotImplemented
+    if reduce in ("amin", "amax") and not include_self:
+        return x.scatter(dim, index, source).scatter_reduce(dim, index, source, reduce)
+    if reduce != "mean":
+        return NotImplemented
+    ones = torch.ones_like(source)
+    if include_self:
+        return torch.floor_divide(x.scatter_add(dim, index, source), torch.ones_like(x).scatter_add(dim, index, ones))
+    counts = torch.zeros_like(x).scatter_add(dim, index, ones)
+    return torch.floor_divide(torch.where(counts > 0, 0, x).scatter_add(dim, index, source), counts.clamp(min=1))
+
+
 def _repeats(repeats: Tensor, *, output_size: int | None = None) -> Any:
     """Each place as often as told, where it is known how many there are."""
     if output_size is None:
@@ -283,6 +305,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.bitwise_right_shift.Tensor_Scalar: _by_number(torch.bitwise_right_shift),
     aten.bitwise_xor.Scalar_Tensor: _of_number(torch.bitwise_xor),
     aten._new_zeros_with_same_feature_meta.default: _zeros_beside,
+    aten.clamp.Tensor: _clamp_truths,
     aten.clamp.default: _clamp,
     aten.clamp_max.default: lambda x, high: _clamp(x, None, high),
     aten.clamp_min.default: _clamp,
@@ -304,8 +327,10 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.round.decimals: _round_to_digits,
     aten.scatter.reduce: _scatter_and_reduce,
     aten.scatter.value_reduce: _scatter_and_reduce,
+    aten.scatter_reduce.two: _reduce_integers,
     aten.searchsorted.Scalar: _search_number,
     aten.searchsorted.Tensor: _search,
+    aten.signbit.default: lambda x: torch.zeros_like(x) if x.dtype == torch.bool else NotImplemented,
     aten.special_erfcx.default: _scaled_erfc,
     aten.view.dtype: _read_as,
     **{getattr(packet, name): make for packet, make in _WINDOWS.items() for name in packet.overloads() if "out" not in name},

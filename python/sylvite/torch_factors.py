@@ -89,6 +89,10 @@ _TERMS = 12
 
 def _matrix_exp(a: Tensor) -> Any:
     """A series of what is halved so often that it converges at once, squared as often."""
+    if a.is_complex():  # multiplied as real matrices of parts are
+        size = a.shape[-1]
+        made = _matrix_exp(torch.cat((torch.cat((a.real, -a.imag), -1), torch.cat((a.imag, a.real), -1)), -2))
+        return made if made is NotImplemented else torch.complex(made[..., :size, :size], made[..., size:, :size])
     if not a.is_floating_point():
         return NotImplemented
     if a.dtype in (torch.bfloat16, torch.float16):

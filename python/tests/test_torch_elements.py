@@ -43,7 +43,7 @@ class Elements(Whole):
         x = torch.tensor([0.0, -0.0, 1.0, -1.0, 1e-45, 3e38, INF, NAN, 2.0])
         self.check(lambda x: (told(torch.nextafter(x, x.flip(0))), torch.nextafter(x, 1 - x)[:5], told(torch.frexp(x)[0])), x)
         y = torch.tensor([0.0, 1.0, -2.5, INF, 3.0])
-        for one, other in ((y.bfloat16(), -y.bfloat16()), (y, y.double() + 1), (y.double(), torch.arange(5))):
+        for one, other in ((y.bfloat16(), -y.bfloat16()), (y.half(), 1 - y.half()), (y, y.double() + 1), (y.double(), torch.arange(5))):
             torch._dynamo.reset()
             self.check(torch.nextafter, one, other, tolerance=0)
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
@@ -73,6 +73,9 @@ class Elements(Whole):
     def test_extremes_of_truths(self):
         x, y = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
         self.check(lambda x, y: (torch.maximum(x, y), torch.minimum(x, y), torch.maximum(x.int(), y), torch.minimum(x, y.float())), x, y)
+
+    def test_bounds_and_signs_of_truths(self):
+        self.check(lambda x, low, high: (torch.clamp_max(x, high), torch.clamp_min(x, low), x.signbit()), *(torch.rand(4, 5) < 0.5 for _ in range(3)))
 
     def test_rounding(self):
         x = torch.arange(-30, 30) / 8
@@ -110,6 +113,15 @@ class Elements(Whole):
         warnings.simplefilter("ignore")  # torch would have it said otherwise
         self.check(lambda x: (x.scatter(0, at, 2.0, reduce="multiply"), x.scatter(1, at, x[:2, :3], reduce="add")), x)
         self.check(lambda x: torch.searchsorted(x, torch.tensor([[0.1, 0.2]] * 3), sorter=x.argsort(1)), x)
+
+    def test_reductions_of_integers_at_places(self):
+        index = torch.tensor([[0, 2, 2, 1], [3, 3, 0, 0], [2, 1, 2, 2]])
+        for dtype in (torch.int64, torch.int8, torch.bool):
+            x, values = torch.randint(-90, 90, (5, 4)).to(dtype), torch.randint(-9, 90, (4, 5)).to(dtype)
+            for reduce in ("amin", "amax", *(() if dtype == torch.bool else ("mean",))):
+                for include_self in (False, True):
+                    torch._dynamo.reset()
+                    self.check(lambda x, values, reduce=reduce, own=include_self: x.scatter_reduce(0, index, values, reduce, include_self=own), x, values)
 
     def test_the_first_of_equal_ones_are_eagers(self):
         x = torch.randint(0, 5, (4, 300)).float()
@@ -232,6 +244,7 @@ class Folds(Whole):
         x, whole = torch.randn(4, 6, dtype=torch.complex64), torch.arange(6)
         self.check(lambda x: (x + whole, whole - x, x * whole, whole.to(x.dtype) + x, torch.eye(6, dtype=x.dtype) + x[:1]), x)
         self.check(lambda x: (x.to(torch.bool), x.any(), x.all(), torch.logical_not(x), torch.where(x.real > 0, x, 1)), x)
+        self.check(lambda x: (torch.logical_and(x, whole), torch.logical_or(whole, x - x[:1]), torch.logical_xor(x - x[:1], x)), x)
         self.check(lambda x: (torch.complex(x.real, x.imag[:1]), torch.complex(x.real[:, :1], x.imag)), x)
 
     def test_functions_of_complex_numbers(self):

@@ -57,6 +57,7 @@ class LinearAlgebra(Whole):
 
     def test_exponentials(self):
         self.check_gradients(torch.linalg.matrix_exp, torch.randn(3, 4, 4))
+        self.check_gradients(torch.linalg.matrix_exp, torch.randn(2, 3, 3, dtype=torch.complex64))
         for scale in (0.0, 1e-3, 3.0):
             torch._dynamo.reset()
             self.check(torch.linalg.matrix_exp, scale * torch.randn(3, 3))
