@@ -81,7 +81,8 @@ def fresh(build, exact=False):
     """The same module each time."""
     import torch
     torch.manual_seed(0)
-    module = build()[0].to(torch.get_default_device())
+    device = torch.get_default_device()
+    module = build()[0]._apply(lambda x: x if x.is_meta else x.to(device))
     return module.double() if exact else module
 
 
