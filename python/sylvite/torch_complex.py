@@ -167,6 +167,7 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten.atan.default: _of_complex(_turned(_atanh)),
     aten.atanh.default: _of_complex(_atanh),
     aten.cumprod.default: _running_products,
+    aten.exp2.default: _of_complex(lambda x: torch.exp(x * math.log(2))),
     aten.expm1.default: _of_complex(_expm1),
     aten.isinf.default: _any_part(torch.isinf),
     aten.isnan.default: _any_part(torch.isnan),

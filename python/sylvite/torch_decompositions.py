@@ -418,6 +418,10 @@ _KEEPS_HALVES = torch.ldexp(torch.zeros(1, dtype=torch.float16), torch.zeros(1, 
 def _ldexp(x: Tensor, places: Tensor) -> Tensor:
     """In three steps, as a power of all places may be too large, or zero, where the result is not."""
     dtype = torch.result_type(x, places)
+    if places.is_complex():
+        return x * torch.exp2(places)
+    if x.is_complex():
+        return torch.complex(_ldexp(x.real, places), _ldexp(x.imag, places))
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     wide, most = (torch.float64, 2100) if dtype == torch.float64 else (torch.float32, 280)
     places = places.to(wide).clamp(-most, most)

@@ -54,9 +54,22 @@ def _solve(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = Fals
     return laid, packed, pivots, info
 
 
+def _real_matrix(a: Tensor) -> Tensor:
+    """The real matrix of a square complex one's parts: those of products are the products of those."""
+    return torch.cat((torch.cat((a.real, -a.imag), -1), torch.cat((a.imag, a.real), -1)), -2)
+
+
+def _complex_matrix(a: Tensor) -> Tensor:
+    size = a.shape[-1] // 2
+    return torch.complex(a[..., :size, :size], a[..., size:, :size])
+
+
 def _inverse(a: Tensor, *, check_errors: bool = False) -> Any:
-    if a.is_complex() or check_errors:
+    if check_errors:
         return NotImplemented
+    if a.is_complex():
+        made, info = aten.linalg_inv_ex.default(_real_matrix(a))
+        return _by_columns(_complex_matrix(made)), info
     packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
     unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device).expand_as(a)
     return _by_columns(aten.linalg_lu_solve.default(packed, pivots, unit)), info
@@ -89,10 +102,9 @@ _TERMS = 12
 
 def _matrix_exp(a: Tensor) -> Any:
     """A series of what is halved so often that it converges at once, squared as often."""
-    if a.is_complex():  # multiplied as real matrices of parts are
-        size = a.shape[-1]
-        made = _matrix_exp(torch.cat((torch.cat((a.real, -a.imag), -1), torch.cat((a.imag, a.real), -1)), -2))
-        return made if made is NotImplemented else torch.complex(made[..., :size, :size], made[..., size:, :size])
+    if a.is_complex():
+        made = _matrix_exp(_real_matrix(a))
+        return made if made is NotImplemented else _complex_matrix(made)
     if not a.is_floating_point():
         return NotImplemented
     if a.dtype in (torch.bfloat16, torch.float16):
