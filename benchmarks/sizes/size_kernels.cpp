@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <random>
@@ -61,8 +62,9 @@ class Model {
     std::optional<Imported> imported = bind_known_sizes(model_, sizes);
     if (!imported) ++imports_;
     if (says && !imported) fmt::print("{}: an import\n", describe(model_.parsed.sizes, sizes));
-    if (!imported) imported = bind_sizes(model_, sizes);
+    if (!imported || !has_known_kernels(*imported)) imported = bind_told_sizes(model_, sizes);
     const Chosen chosen = choose_known(*imported);
+    for (const Kernel& kernel : imported->plan->kernels) texts_.insert(kernel.text);
     int count = 0;
     for (std::size_t i = 0; i < chosen.choices.size(); ++i) {
       const Kernel& kernel = imported->plan->kernels[i];
@@ -82,7 +84,14 @@ class Model {
   [[nodiscard]] const std::map<std::string, int>& spaces() const { return spaces_; }
 
  private:
+  /// As a family: what plans tell is taken where programs have all its kernels.
+  [[nodiscard]] bool has_known_kernels(const Imported& imported) const {
+    return std::ranges::all_of(imported.plan->kernels,
+                               [&](const Kernel& kernel) { return texts_.contains(kernel.text); });
+  }
+
   OpenModel model_;
+  std::set<std::string> texts_;  ///< of kernels
   std::set<std::string> known_;
   std::map<std::string, int> spaces_;  ///< kernels that were new
   int imports_ = 0;
