@@ -18,14 +18,21 @@ namespace {
 
 constexpr std::size_t most_forms = 64;
 constexpr std::size_t most_sizes = 64;  // of a form
+constexpr std::size_t most_spares = 8;  // likewise
+
+std::vector<double> logs_of(const Sizes& sizes) {
+  std::vector<double> logs;
+  logs.reserve(sizes.size());
+  for (const std::int64_t size : sizes) logs.push_back(std::log2(static_cast<double>(size + 1)));
+  return logs;
+}
 
 /// Which of two schedules is the better one seldom changes within a factor of two. Beyond it: infinite.
-double distance(const Sizes& one, const Sizes& other) {
+double distance(const std::vector<double>& one, const std::vector<double>& other) {
   double sum = 0;
   for (std::size_t i = 0; i < one.size(); ++i) {
-    const double apart =
-        std::abs(std::log2(static_cast<double>(one[i] + 1) / static_cast<double>(other[i] + 1)));
-    if (apart > 1) return std::numeric_limits<double>::infinity();
+    const double apart = std::abs(one[i] - other[i]);
+    if (apart > 1 + 1e-9) return std::numeric_limits<double>::infinity();
     sum += apart;
   }
   return sum;
@@ -54,7 +61,7 @@ void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built
     if (known->generation != generation) known->best_at.clear();  // beside fewer kernels
     known->generation = generation;
     if (known->best_at.size() == most_sizes) known->best_at.erase(known->best_at.begin());
-    known->best_at.push_back(sizes);
+    known->best_at.push_back(logs_of(sizes));
     return;
   }
   const std::shared_ptr<const ProgramCode>& code = built.program.code();
@@ -68,7 +75,29 @@ void AlikePrograms::note(const OpenModel& model, const Sizes& sizes, const Built
                     std::move(numbers),
                     built.choices,
                     built.report.kernels,
-                    {sizes}});
+                    {logs_of(sizes)}});
+}
+
+void AlikePrograms::retire(Program program) {
+  const auto takes = [&](const Form& form) {
+    return form.code == program.code() && !form.code->options.on_device && form.spares.size() < most_spares;
+  };
+  if (const auto form = std::ranges::find_if(forms_, takes); form != forms_.end())
+    form->spares.push_back(std::move(program));
+}
+
+/// nullopt where its kernels do not serve the sizes.
+std::optional<Program> AlikePrograms::program_of(Form& form, const Sizes& sizes, const Relatives& relatives) {
+  auto make_plan = [numbers = form.numbers, sizes] { return numbers->plan_at(sizes); };
+  if (!form.spares.empty()) {
+    std::optional<Program> spare = std::move(form.spares.back());
+    form.spares.pop_back();
+    const auto change = [&](Bindings& bindings) { return form.numbers->change(bindings, sizes); };
+    return spare->rebind(change, std::move(make_plan)) ? std::move(spare) : std::nullopt;
+  }
+  std::optional<Bindings> bindings = form.numbers->at(sizes);
+  if (!bindings) return std::nullopt;
+  return Program(form.code, *std::move(bindings), std::move(make_plan), relatives);
 }
 
 std::optional<Built> AlikePrograms::at(const OpenModel& model, const Sizes& sizes,
@@ -77,19 +106,16 @@ std::optional<Built> AlikePrograms::at(const OpenModel& model, const Sizes& size
   const double start = steady_seconds();
   const std::shared_ptr<const SymbolicPlan> told_by = model.plans->told_at(sizes);
   if (told_by == nullptr) return std::nullopt;
-  for (const Form* form : near(sizes, told_by, model.menu->generation())) {
-    std::optional<Bindings> bindings = form->numbers->at(sizes);
-    if (!bindings) continue;
-    CompileReport report;
-    report.kernels = form->launches;
-    report.unique_kernels = static_cast<int>(form->code->plan->kernels.size());
-    report.loaded_from_cache = report.unique_kernels;
+  for (Form* form : near(sizes, told_by, model.menu->generation())) {
     try {
-      Program program(
-          form->code, *std::move(bindings),
-          [numbers = form->numbers, sizes] { return numbers->plan_at(sizes); }, relatives);
+      std::optional<Program> program = program_of(*form, sizes, relatives);
+      if (!program) continue;
+      CompileReport report;
+      report.kernels = form->launches;
+      report.unique_kernels = static_cast<int>(form->code->plan->kernels.size());
+      report.loaded_from_cache = report.unique_kernels;
       report.ready_seconds = steady_seconds() - start;
-      return Built{model.setup, nullptr, std::nullopt, form->choices, std::move(program), std::move(report)};
+      return Built{model.setup, nullptr, std::nullopt, form->choices, *std::move(program), std::move(report)};
     } catch (const UnsupportedError&) {
       continue;  // a kernel of a GPU that cannot be launched there
     }
@@ -98,17 +124,19 @@ std::optional<Built> AlikePrograms::at(const OpenModel& model, const Sizes& size
 }
 
 /// The nearest first.
-std::vector<const AlikePrograms::Form*> AlikePrograms::near(
-    const Sizes& sizes, const std::shared_ptr<const SymbolicPlan>& told_by, std::int64_t generation) const {
-  std::vector<std::pair<double, const Form*>> found;
-  for (const Form& form : forms_) {
+std::vector<AlikePrograms::Form*> AlikePrograms::near(const Sizes& sizes,
+                                                      const std::shared_ptr<const SymbolicPlan>& told_by,
+                                                      std::int64_t generation) {
+  std::vector<std::pair<double, Form*>> found;
+  const SizeLogs logs = logs_of(sizes);
+  for (Form& form : forms_) {
     if (form.told_by != told_by || form.generation != generation) continue;
     double least = std::numeric_limits<double>::infinity();
-    for (const Sizes& each : form.best_at) least = std::min(least, distance(each, sizes));
+    for (const SizeLogs& each : form.best_at) least = std::min(least, distance(each, logs));
     if (std::isfinite(least)) found.emplace_back(least, &form);
   }
   std::ranges::stable_sort(found, {}, [](const auto& each) { return each.first; });
-  std::vector<const Form*> forms;
+  std::vector<Form*> forms;
   forms.reserve(found.size());
   for (const auto& [apart, form] : found) forms.push_back(form);
   return forms;

@@ -25,10 +25,13 @@ class AlikePrograms {
   /// One at these sizes, with the kernels of the nearest sizes whose kernels serve them; nullopt where none near do.
   [[nodiscard]] std::optional<Built> at(const OpenModel& model, const Sizes& sizes,
                                         const Relatives& relatives);
+  /// Nobody runs this program of the model any more: the next one with its kernels may be made of it, which costs the least.
+  void retire(Program program);
   /// There may be better kernels.
   void forget() { forms_.clear(); }
 
  private:
+  using SizeLogs = std::vector<double>;  ///< log2 of sizes and one
   struct Form {
     std::shared_ptr<const SymbolicPlan> told_by;
     std::int64_t generation = 0;  ///< of the menu
@@ -36,11 +39,14 @@ class AlikePrograms {
     std::shared_ptr<const ProgramNumbers> numbers;
     std::shared_ptr<const std::vector<Choice>> choices;
     int launches = 0;
-    std::vector<Sizes> best_at;
+    std::vector<SizeLogs> best_at;
+    std::vector<Program> spares = {};  ///< the most recent last
   };
-  [[nodiscard]] std::vector<const Form*> near(const Sizes& sizes,
-                                              const std::shared_ptr<const SymbolicPlan>& told_by,
-                                              std::int64_t generation) const;
+  [[nodiscard]] std::vector<Form*> near(const Sizes& sizes,
+                                        const std::shared_ptr<const SymbolicPlan>& told_by,
+                                        std::int64_t generation);
+  [[nodiscard]] static std::optional<Program> program_of(Form& form, const Sizes& sizes,
+                                                         const Relatives& relatives);
 
   std::vector<Form> forms_;
 };

@@ -1,6 +1,7 @@
 #include "runtime/family.h"
 
 #include <algorithm>
+#include <list>
 #include <set>
 
 #include "base/clock.h"
@@ -27,10 +28,10 @@ namespace {
 
 struct Member {
   Built built;
-  std::int64_t last_used = 0;
-  bool is_provisional = false;  ///< made while kernels were compiled ahead: there may be better ones
-  bool is_borrowed = false;     ///< its kernels are the best at other sizes
-  int runs = 0;                 ///< while it is
+  std::list<Sizes>::iterator use;  ///< of Rep::uses
+  bool is_provisional = false;     ///< made while kernels were compiled ahead: there may be better ones
+  bool is_borrowed = false;        ///< its kernels are the best at other sizes
+  int runs = 0;                    ///< while it is
   Uses uses = {};
 };
 
@@ -70,6 +71,8 @@ struct Family::Rep {
   Built& keep(const Sizes& sizes, Built built);
   Built& build(const Imported& imported, const Chooser& choose, const std::stop_token& stop);
   void forget_oldest();
+  [[nodiscard]] Relatives relatives_of_alike() const;
+  [[nodiscard]] bool is_full() const { return static_cast<std::int64_t>(members.size()) >= most; }
   void count(const Sizes& sizes);
   void note_kernels(const Imported& imported, const Chosen& chosen);
   [[nodiscard]] bool begin_ahead();
@@ -89,6 +92,7 @@ struct Family::Rep {
   std::optional<std::size_t> length;  ///< which size is that of the states
   Sizes of_run;                       ///< with it
   std::unordered_map<Sizes, std::shared_ptr<Member>, SizesHash> members;
+  std::list<Sizes> uses;  ///< of all members, the least recent first
   std::unordered_set<Sizes, SizesHash> met;
   std::shared_ptr<KnownKernels> known = std::make_shared<KnownKernels>();
   AlikePrograms alike;
@@ -97,7 +101,6 @@ struct Family::Rep {
   std::optional<HotSizes> hot;  ///< where sizes may get kernels for them alone
   Member* latest = nullptr;
   Sizes latest_sizes;
-  std::int64_t clock = 0;
   std::int64_t most = 1;
   CompileReport report;
 };
@@ -122,9 +125,16 @@ std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_pt
   return shared;
 }
 
+/// Of a program with code that is there.
+Relatives Family::Rep::relatives_of_alike() const {
+  if (model.setup->machine.gpu || latest == nullptr) return relatives();
+  return {{&latest->built.program}, true, true, &known->objects};
+}
+
 /// Without an import: one of those that are there with other numbers, else what plans at other sizes tell; else nullptr.
 Built* Family::Rep::add_told(const Sizes& sizes) {
-  std::optional<Built> found = alike.at(model, sizes, relatives());
+  if (is_full() && members.at(uses.front()).get() != latest) forget_oldest();  // it may become the new one
+  std::optional<Built> found = alike.at(model, sizes, relatives_of_alike());
   if (!found) return add_known(quiet_model(), sizes);
   Built& built = keep(sizes, *std::move(found));
   latest->is_borrowed = true;
@@ -167,8 +177,11 @@ void Family::Rep::take_behind() {
 }
 
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
-  members[sizes] = std::make_shared<Member>(Member{std::move(built), ++clock, ahead != nullptr});
-  latest = members[sizes].get();
+  std::shared_ptr<Member>& member = members[sizes];
+  if (member != nullptr) uses.erase(member->use);
+  const auto use = uses.insert(uses.end(), sizes);
+  member = std::make_shared<Member>(Member{std::move(built), use, ahead != nullptr});
+  latest = member.get();
   latest_sizes = sizes;
   while (static_cast<std::int64_t>(members.size()) > most) forget_oldest();
   count(sizes);
@@ -176,10 +189,14 @@ Built& Family::Rep::keep(const Sizes& sizes, Built built) {
 }
 
 void Family::Rep::forget_oldest() {
-  const auto oldest =
-      std::ranges::min_element(members, {}, [](const auto& each) { return each.second->last_used; });
-  log_line(LogLevel::info, "sizes: the program for {} goes", describe(model.parsed.sizes, oldest->first));
-  members.erase(oldest);
+  const Sizes& oldest = uses.front();
+  if (is_logged(LogLevel::info))
+    log_line(LogLevel::info, "sizes: the program for {} goes", describe(model.parsed.sizes, oldest));
+  const auto found = members.find(oldest);
+  if (found->second.use_count() == 1)
+    alike.retire(std::move(found->second->built.program));  // no thread has it
+  members.erase(found);
+  uses.pop_front();
 }
 
 void Family::Rep::count(const Sizes& sizes) {
@@ -375,7 +392,7 @@ Built* Family::find_member(const Sizes& sizes) {
   if (found == rep_->members.end()) return nullptr;
   rep_->latest = found->second.get();
   rep_->latest_sizes = sizes;
-  rep_->latest->last_used = ++rep_->clock;
+  rep_->uses.splice(rep_->uses.end(), rep_->uses, rep_->latest->use);
   if (!is_final()) rep_->renew(rep_->latest_sizes);
   return &rep_->latest->built;
 }
@@ -437,8 +454,9 @@ Built& Family::at(const Sizes& sizes) {
   Built* built = rep_->add_told(wanted);
   const bool is_told = built != nullptr;
   if (!is_told) built = &add(bind_told_sizes(rep_->quiet_model(), wanted), choose_known);
-  log_line(LogLevel::info, "sizes: a program for {}{}, {:.4f} s", describe(this->sizes(), wanted),
-           is_told ? " as others are" : "", steady_seconds() - start);
+  if (is_logged(LogLevel::info))
+    log_line(LogLevel::info, "sizes: a program for {}{}, {:.4f} s", describe(this->sizes(), wanted),
+             is_told ? " as others are" : "", steady_seconds() - start);
   return *built;
 }
 

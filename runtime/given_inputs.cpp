@@ -16,7 +16,7 @@ bool is_readable(const Tensor& tensor) {
 }  // namespace
 
 GivenInputs::GivenInputs(const std::vector<Port>& ports, const std::vector<TensorType>& types)
-    : ports_(ports) {
+    : ports_(&ports) {
   dims_.reserve(types.size());
   for (const TensorType& type : types) dims_.push_back(type.dims());
 }
@@ -25,9 +25,9 @@ void GivenInputs::check(const std::vector<Tensor>& given) const {
   if (given.size() != dims_.size())
     throw InputError("{} inputs given, the model takes {}", given.size(), dims_.size());
   for (std::size_t i = 0; i < dims_.size(); ++i) {
-    if (given[i].dtype() == ports_[i].type.dtype && given[i].dims() == dims_[i]) continue;
-    throw InputError("input {} '{}': got {}, expected {}", i, ports_[i].name, given[i].type().to_string(),
-                     make_type(ports_[i].type.dtype, dims_[i]).to_string());
+    if (given[i].dtype() == (*ports_)[i].type.dtype && given[i].dims() == dims_[i]) continue;
+    throw InputError("input {} '{}': got {}, expected {}", i, (*ports_)[i].name, given[i].type().to_string(),
+                     make_type((*ports_)[i].type.dtype, dims_[i]).to_string());
   }
 }
 

@@ -25,7 +25,7 @@ class GivenInputs {
   void release();
 
  private:
-  const std::vector<Port>& ports_;
+  const std::vector<Port>* ports_;
   std::vector<Dims> dims_;  ///< per port
   const std::vector<Tensor>* given_ = nullptr;
   std::map<std::size_t, Tensor> copied_;

@@ -35,6 +35,13 @@ ProcessHeap& process_heap() {
 HostRoom::HostRoom(std::size_t arena_bytes)
     : shared_(process_heap().find_or_make()), arena_bytes_(arena_bytes) {}
 
+void HostRoom::begin_anew(std::size_t arena_bytes) {
+  arena_bytes_ = arena_bytes;
+  arena_.reset();
+  placed_at_ = nullptr;
+  uses_.clear();
+}
+
 void HostRoom::begin() {
   if (arena_bytes_ == 0) return;
   if (arena_ == nullptr) arena_ = heap_of(arena_bytes_).take(arena_bytes_);

@@ -23,6 +23,9 @@ class HostRoom {
   /// For each run `pointer` is set to where this many bytes into the intermediate values are. It must outlive the room.
   void add_use(std::uint8_t** pointer, std::ptrdiff_t offset) { uses_.emplace_back(pointer, offset); }
 
+  /// For so many bytes, and without uses. REQUIRES no Run.
+  void begin_anew(std::size_t arena_bytes);
+
   /// As long as one lives the room has memory for intermediate values, contents unspecified, and pointers are set.
   class Run {
    public:

@@ -23,6 +23,19 @@ LoadedKernel loaded_for(LoadedKernel loaded, const Kernel& kernel, const Candida
   return loaded;
 }
 
+namespace {
+
+/// Halide counts dims from the innermost.
+void set_dims(std::vector<halide_dimension_t>& dims, const Dims& stored, bool has_outer_blocks) {
+  const Dims strides = storage_strides(stored, has_outer_blocks);
+  for (std::size_t i = 0; i < stored.size(); ++i) {
+    const std::size_t axis = stored.size() - 1 - i;
+    dims[i] = {0, static_cast<std::int32_t>(stored[axis]), static_cast<std::int32_t>(strides[axis])};
+  }
+}
+
+}  // namespace
+
 KernelCall::KernelCall(LoadedKernel kernel, RunContext& context, std::size_t most)
     : kernel_(std::move(kernel)), context_(&context), most_(most), arguments_{static_cast<void*>(&context_)} {
   dims_.reserve(most);
@@ -33,17 +46,18 @@ KernelCall::KernelCall(LoadedKernel kernel, RunContext& context, std::size_t mos
 
 halide_buffer_t& KernelCall::add_argument(DType dtype, const Dims& stored, bool has_outer_blocks) {
   if (arguments_.size() > most_) throw InternalError("a kernel has more than {} arguments", most_);
-  std::vector<halide_dimension_t>& dims = dims_.emplace_back();
-  dims.reserve(stored.size());
-  const Dims strides = storage_strides(stored, has_outer_blocks);
-  for (std::size_t i = stored.size(); i-- > 0;)  // Halide counts dims from the innermost
-    dims.emplace_back(0, static_cast<std::int32_t>(stored[i]), static_cast<std::int32_t>(strides[i]));
+  std::vector<halide_dimension_t>& dims = dims_.emplace_back(stored.size());
+  set_dims(dims, stored, has_outer_blocks);
   halide_buffer_t& buffer = buffers_.emplace_back();
   buffer.type = halide_type_of(dtype);
   buffer.dimensions = static_cast<std::int32_t>(dims.size());
   buffer.dim = dims.data();
   arguments_.push_back(&buffer);
   return buffer;
+}
+
+void KernelCall::change_argument(std::size_t number, const Dims& stored, bool has_outer_blocks) {
+  set_dims(dims_[number], stored, has_outer_blocks);
 }
 
 void KernelCall::add_size(std::int64_t size) {

@@ -46,6 +46,11 @@ class KernelCall {
   /// The next argument, between inputs and outputs: one of Kernel::sizes.
   void add_size(std::int64_t size);
   [[nodiscard]] std::vector<halide_buffer_t>& buffers() { return buffers_; }
+  /// Of an argument or a size that was added, by its number among its kind; as many dims as it has.
+  void change_argument(std::size_t number, const Dims& stored, bool has_outer_blocks);
+  void change_size(std::size_t number, std::int64_t size) {
+    sizes_[number] = static_cast<std::int32_t>(size);
+  }
 
   /// Runs the kernel on the CPU. Returns 0, or Halide's error code; its message is with the context.
   [[nodiscard]] int run() { return kernel_.entry(arguments_.data()); }

@@ -56,6 +56,7 @@ struct Program::Rep {
   void add_calls();
   void add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves);
   void bind(halide_buffer_t& buffer, const Location& place);
+  void rebind();
   [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
   void upload_weights();
@@ -148,6 +149,25 @@ void Program::Rep::add_arguments(KernelCall& call, const BoundLaunch& launch, st
       host.add_use(&move.start, argument.place.number - window->offset(0));
     else
       move.start -= window->offset(0);
+  }
+}
+
+/// Numbers of the bindings are others.
+void Program::Rep::rebind() {
+  inputs = GivenInputs(plan.inputs, bindings.inputs);
+  host.begin_anew(static_cast<std::size_t>(bindings.arena_bytes));
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const BoundLaunch& launch = bindings.launches[i];
+    KernelCall& call = calls[i];
+    for (std::size_t k = 0; k < launch.sizes.size(); ++k) call.change_size(k, launch.sizes[k]);
+    for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
+      const Argument& argument = launch.arguments[k];
+      call.change_argument(k, argument.stored, argument.has_outer_blocks);
+      halide_buffer_t& buffer = call.buffers()[k];
+      const bool is_of_caller =
+          argument.place.kind == BufferKind::input || argument.place.kind == BufferKind::output;
+      if (!is_of_caller) bind(buffer, argument.place);
+    }
   }
 }
 
@@ -363,6 +383,16 @@ Program::Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
                  std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives)
     : rep_(std::make_unique<Rep>(std::move(code), std::move(bindings), relatives)) {
   rep_->make_plan = std::move(make_plan);
+}
+
+bool Program::rebind(const std::function<bool(Bindings&)>& change,
+                     std::function<std::shared_ptr<const Plan>()> make_plan) {
+  const OneRun turn(rep_->busy);
+  if (!change(rep_->bindings)) return false;
+  rep_->rebind();
+  rep_->make_plan = std::move(make_plan);
+  rep_->made_plan = nullptr;
+  return true;
 }
 
 void Program::upload_weights() {

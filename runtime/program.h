@@ -82,6 +82,11 @@ class Program {
   /// `plan` is to be. States are those of `relatives`, which must have some where the plan has.
   Program(std::shared_ptr<const ProgramCode> code, Bindings bindings,
           std::function<std::shared_ptr<const Plan>()> make_plan, const Relatives& relatives);
+  /// It is one at other sizes from now on: `change` is given its bindings, of which it changes numbers and weights of its own, as
+  /// ProgramNumbers does, and `make_plan` is as above. Where `change` returns false or throws, the program is not to be run again.
+  /// REQUIRES a program made from code, on the CPU, without loops.
+  [[nodiscard]] bool rebind(const std::function<bool(Bindings&)>& change,
+                            std::function<std::shared_ptr<const Plan>()> make_plan);
   ~Program();
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;

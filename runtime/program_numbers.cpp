@@ -265,20 +265,26 @@ void ProgramNumbers::place(Bindings& bindings, const std::vector<std::int64_t>& 
 }
 
 std::optional<Bindings> ProgramNumbers::at(const Dims& sizes) const {
+  std::optional<Bindings> bindings = first_;
+  if (!change(*bindings, sizes)) bindings.reset();
+  return bindings;
+}
+
+bool ProgramNumbers::change(Bindings& bindings, const Dims& sizes) const {
   const SymbolValues named = symbolic_->named(sizes);
   try {
     const std::optional<std::vector<std::int64_t>> values = evaluate(named);
-    if (!values) return std::nullopt;
-    Bindings bindings = first_;
+    if (!values) return false;
+    bindings.own_weights = first_.own_weights;
     auto next = numbers_.begin();
     for_each_number(bindings, [&](std::int64_t& number) { number = (*values)[*next++]; });
     for (BoundLaunch& launch : bindings.launches) launch.is_empty = has_no_elements(launch);
     place(bindings, *values);
     for (const Table& table : tables_)
       bindings.own_weights.insert_or_assign(table.slot, aligned(symbolic_->weight_at(table.weight, named)));
-    return bindings;
+    return true;
   } catch (const Error&) {
-    return std::nullopt;  // numbers that overflow, or a table that is longer than those that are known
+    return false;  // numbers that overflow, or a table that is longer than those that are known
   }
 }
 

@@ -28,6 +28,8 @@ class ProgramNumbers {
   /// What the program binds at these sizes; nullopt where one of its kernels does not serve them. Whether the model has this symbolic
   /// plan there is for the caller to know.
   [[nodiscard]] std::optional<Bindings> at(const Dims& sizes) const;
+  /// The same: `bindings`, which `at` told at other sizes, become those. Where it returns false they are of no use.
+  [[nodiscard]] bool change(Bindings& bindings, const Dims& sizes) const;
   /// The plan there, with the same kernels. REQUIRES that `at` tells. Throws Error.
   [[nodiscard]] std::shared_ptr<const Plan> plan_at(const Dims& sizes) const;
 

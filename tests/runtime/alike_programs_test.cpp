@@ -88,6 +88,28 @@ TEST_F(AlikeProgramsTest, HaveTheNumbersOfProgramsThatAreMadeForTheirSizes) {
   EXPECT_GE(compared, 3);
 }
 
+TEST_F(AlikeProgramsTest, ARetiredProgramBecomesTheNext) {
+  const OpenModel model = learned();
+  AlikePrograms alike;
+  const Built first = built_at(model, {4, 32});
+  const Relatives relatives{{&first.program}, true};
+  alike.note(model, {4, 32}, first);
+  for (const Sizes& sizes : {Sizes{4, 33}, {2, 61}, {8, 16}, {5, 40}, {4, 32}}) {
+    AlikePrograms without;
+    without.note(model, {4, 32}, first);
+    const std::optional<Built> own = without.at(model, sizes, relatives);
+    std::optional<Built> made = alike.at(model, sizes, relatives);
+    ASSERT_TRUE(own && made) << sizes[0] << " " << sizes[1];
+    expect_bound_alike(made->program.bindings(), own->program.bindings());
+    EXPECT_EQ(plan_text(made->program.plan()), plan_text(own->program.plan()));
+    expect_right(*made, sizes);
+    expect_right(*made, sizes);  // where intermediate values lie is known then
+    const ProgramCode* const code = made->program.code().get();
+    EXPECT_EQ(code, first.program.code().get());
+    alike.retire(std::move(made->program));
+  }
+}
+
 /// The model with two inputs that know nothing of each other.
 std::string two_parts_model() {
   onnx::ModelProto model = empty_model(18);

@@ -318,6 +318,17 @@ TEST_F(FamilyTest, ForgetsTheLeastRecentlyUsed) {
   EXPECT_THROW((void)compiled("batch=1..4,sequence=4", {{"compile.sizes_kept", "0"}}), UsageError);
 }
 
+TEST_F(FamilyTest, ProgramsThatGoBecomeOthers) {
+  CompiledModel model = compiled("batch=1..8,sequence=1..64@24", {{"compile.sizes_kept", "3"}});
+  std::mt19937 random(5);
+  std::vector<std::pair<int, int>> all;
+  for (int i = 0; i < 24; ++i)
+    all.emplace_back(1 + static_cast<int>(random() % 8), 1 + static_cast<int>(random() % 64));
+  for (int round = 0; round < 2; ++round)
+    for (const auto& [batch, sequence] : all) expect_right(model, batch, sequence);
+  EXPECT_GE(model.report().programs, 40);
+}
+
 TEST_F(FamilyTest, BuildsEveryCombinationToBeFastAt) {
   CompiledModel model = compiled("batch=1..4@1+3,sequence=1..16@4+8");
   const int compiled_at_first = model.report().compiled;
