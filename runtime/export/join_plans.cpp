@@ -32,11 +32,12 @@ bool is_buildable(const Kernel& open, const Machine& machine) {
   }
 }
 
-/// Any size is taken.
+/// Any size is taken, and none of what may be none, as pads and where slices begin.
 Kernel without_ranges(const Kernel& open) {
   Kernel result = open;
   auto graph = std::make_shared<Graph>(*open.open);
-  for (auto& [name, info] : graph->symbols.table) info = {1, INT64_MAX, info.hints};
+  for (auto& [name, info] : graph->symbols.table)
+    info = {std::min<std::int64_t>(info.low, 1), INT64_MAX, info.hints};
   result.open = std::move(graph);
   return result;
 }

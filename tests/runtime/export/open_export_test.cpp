@@ -278,6 +278,34 @@ TEST_F(OpenExport, SizesThatArePaddedInAnotherWayHaveOtherPrograms) {
   expect_outputs(runs, outputs, options);
 }
 
+/// A convolution that sees what is before alone, whose end is cut off again: a slice from 0 on.
+TEST_F(OpenExport, WhatWindowsAddIsSlicedOff) {
+  onnx::ModelProto model = empty_model(18);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 12, 1});
+  name_axis(*graph.mutable_input(0), 0, "batch");
+  name_axis(*graph.mutable_input(0), 2, "n");
+  add_floats(graph, "filters", {12, 1, 4}, std::vector<float>(48, 0.25F));
+  onnx::NodeProto& node = add_node(graph, "Conv", {"x", "filters"}, {"longer"});
+  set_integers(node, "pads", {3, 3});
+  set_integer(node, "group", 12);
+  add_integers(graph, "begin", {0});
+  add_integers(graph, "end", {-3});
+  add_integers(graph, "axis", {2});
+  add_node(graph, "Slice", {"longer", "begin", "end", "axis"}, {"seen"});
+  add_node(graph, "Sigmoid", {"seen"}, {"gate"});
+  add_node(graph, "Mul", {"seen", "gate"}, {"y"});
+  add_output(graph, "y");
+  const CompileOptions options = this->options("batch=1..4@1,n=1..40@40");
+  EXPECT_LE(exported(model.SerializeAsString(), options).programs, 12);
+  std::vector<GivenRun> runs;
+  for (const Sizes& sizes : std::vector<Sizes>{{1, 40}, {4, 9}, {3, 10}, {2, 1}, {4, 40}, {1, 1}, {3, 17}})
+    runs.push_back({false, sizes, {sample_tensor(DType::f32, {sizes[0], 12, sizes[1]})}});
+  std::string outputs;
+  EXPECT_THAT(run(runs, 10, outputs), HasSubstr("0 bytes more\n"));
+  expect_outputs(runs, outputs, options);
+}
+
 TEST_F(OpenExport, ImagesHaveAProgramForEachSize) {
   const CompileOptions options = this->options("batch=1..3@1,side=16..32%16@32");
   exported(image_model("side", "side", {1}), options);
