@@ -40,4 +40,15 @@ Tensor EqualWeights::find_or(const Tensor& tensor) const {
   return found == end ? tensor : found->second;
 }
 
+std::shared_ptr<const Plan> with_equal_weights(const std::shared_ptr<const Plan>& plan,
+                                               const std::set<const Plan*>& others) {
+  if (others.empty()) return plan;
+  EqualWeights known;
+  for (const Plan* each : others)
+    for (const Tensor& weight : each->weights) known.add(weight);
+  auto shared = std::make_shared<Plan>(*plan);
+  for (Tensor& weight : shared->weights) weight = known.find_or(weight);
+  return shared;
+}
+
 }  // namespace sylvite

@@ -2,9 +2,11 @@
 // Tensors by what they hold: weights that passes computed anew, with the same result, are found again.
 
 #include <cstdint>
+#include <memory>
 #include <set>
 #include <unordered_map>
 
+#include "lowering/plan/plan.h"
 #include "sylvite/tensor.h"
 
 namespace sylvite {
@@ -20,5 +22,9 @@ class EqualWeights {
   std::set<const void*> identities_;
   std::unordered_multimap<std::uint64_t, Tensor> by_sample_;
 };
+
+/// The plan with those weights that `others` have, too: equal ones become one, so that they are packed once.
+[[nodiscard]] std::shared_ptr<const Plan> with_equal_weights(const std::shared_ptr<const Plan>& plan,
+                                                             const std::set<const Plan*>& others);
 
 }  // namespace sylvite

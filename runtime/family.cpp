@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "base/hash.h"
 #include "base/log.h"
 #include "frontend/onnx/growing_states.h"
 #include "runtime/ahead.h"
@@ -22,6 +21,7 @@
 #include "runtime/kernel_menu.h"
 #include "runtime/open_kernels.h"
 #include "runtime/report.h"
+#include "runtime/state_file.h"
 
 namespace sylvite {
 namespace {
@@ -112,17 +112,10 @@ Relatives Family::Rep::relatives() const {
   return relatives;
 }
 
-/// The plan with those weights that other programs have, too: equal ones become one, so that they are packed once.
 std::shared_ptr<const Plan> Family::Rep::with_known_weights(const std::shared_ptr<const Plan>& plan) const {
-  if (members.empty()) return plan;
-  EqualWeights known;
-  std::set<const Plan*> seen;
-  for (const auto& [sizes, member] : members)
-    if (const Plan& each = member->built.program.plan_alike(); seen.insert(&each).second)
-      for (const Tensor& weight : each.weights) known.add(weight);
-  auto shared = std::make_shared<Plan>(*plan);
-  for (Tensor& weight : shared->weights) weight = known.find_or(weight);
-  return shared;
+  std::set<const Plan*> others;
+  for (const auto& [sizes, member] : members) others.insert(&member->built.program.plan_alike());
+  return with_equal_weights(plan, others);
 }
 
 /// Of a program with code that is there.
@@ -179,8 +172,8 @@ void Family::Rep::take_behind() {
 Built& Family::Rep::keep(const Sizes& sizes, Built built) {
   std::shared_ptr<Member>& member = members[sizes];
   if (member != nullptr) uses.erase(member->use);
-  const auto use = uses.insert(uses.end(), sizes);
-  member = std::make_shared<Member>(Member{std::move(built), use, ahead != nullptr});
+  member =
+      std::make_shared<Member>(Member{std::move(built), uses.insert(uses.end(), sizes), ahead != nullptr});
   latest = member.get();
   latest_sizes = sizes;
   while (static_cast<std::int64_t>(members.size()) > most) forget_oldest();
@@ -189,10 +182,9 @@ Built& Family::Rep::keep(const Sizes& sizes, Built built) {
 }
 
 void Family::Rep::forget_oldest() {
-  const Sizes& oldest = uses.front();
   if (is_logged(LogLevel::info))
-    log_line(LogLevel::info, "sizes: the program for {} goes", describe(model.parsed.sizes, oldest));
-  const auto found = members.find(oldest);
+    log_line(LogLevel::info, "sizes: the program for {} goes", describe(model.parsed.sizes, uses.front()));
+  const auto found = members.find(uses.front());
   if (found->second.use_count() == 1)
     alike.retire(std::move(found->second->built.program));  // no thread has it
   members.erase(found);
@@ -497,13 +489,7 @@ std::vector<std::string> Family::state_names() const {
 /// Of the file, or of the one program there is.
 std::string Family::model_id() const {
   if (rep_->model.parsed.proto != nullptr) return model_file_id(rep_->model.parsed);
-  const Plan& plan = latest().program.plan();
-  std::string text = plan.name;
-  for (const Kernel& kernel : plan.kernels) text += kernel.id;
-  for (const Tensor& weight : plan.weights)
-    text +=
-        sha256_hex({static_cast<const char*>(weight.data()), static_cast<std::size_t>(weight.byte_size())});
-  return short_hash(text);
+  return plan_id(latest().program.plan());
 }
 
 const CompileReport& Family::report() const {

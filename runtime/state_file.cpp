@@ -30,6 +30,15 @@ std::size_t bytes_of_states(const SavedStates& states) {
 
 }  // namespace
 
+std::string plan_id(const Plan& plan) {
+  std::string text = plan.name;
+  for (const Kernel& kernel : plan.kernels) text += kernel.id;
+  for (const Tensor& weight : plan.weights)
+    text +=
+        sha256_hex({static_cast<const char*>(weight.data()), static_cast<std::size_t>(weight.byte_size())});
+  return short_hash(text);
+}
+
 void write_states_file(const std::string& path, const SavedStates& states) {
   std::string content = states_header(states) + "\n";
   for (const Tensor& value : states.values)

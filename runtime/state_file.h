@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lowering/plan/plan.h"
 #include "sylvite/tensor.h"
 
 namespace sylvite {
@@ -13,6 +14,9 @@ struct SavedStates {
   std::vector<std::string> names;
   std::vector<Tensor> values;  ///< per name
 };
+
+/// What files call a model that is one program, and no file.
+[[nodiscard]] std::string plan_id(const Plan& plan);
 
 /// Throws IoError when it cannot be written; a file that was there is then as it was.
 void write_states_file(const std::string& path, const SavedStates& states);
