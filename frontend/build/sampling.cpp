@@ -106,7 +106,8 @@ struct Sampler {
   void add(std::size_t axis, Sym index, Sym weight) {
     if (axis == taps.size()) {
       const Sym pixels = read_pixels(flat, index);
-      const Sym part = weight ? pixels * unsqueeze(weight, {1}) : pixels;
+      // A grid may be of another type than the map.
+      const Sym part = weight ? pixels * unsqueeze(cast(weight, pixels.dtype()), {1}) : pixels;
       sum = sum ? sum + part : part;
       return;
     }

@@ -48,6 +48,19 @@ TEST(OperatorCorners, CubicSamplesBeyondABorderDrawFromElementsInside) {
   EXPECT_NEAR(y.as_double(1), -0.158066, 1e-5);
 }
 
+TEST(OperatorCorners, AGridMayBeOfAnotherTypeThanItsMap) {
+  onnx::ModelProto model = empty_model(20);
+  onnx::GraphProto& graph = *model.mutable_graph();
+  add_input(graph, "x", {1, 1, 1, 2});
+  add_input(graph, "grid", {1, 1, 1, 2}, onnx::TensorProto::DOUBLE);
+  set_integer(add_node(graph, "GridSample", {"x", "grid"}, {"y"}), "align_corners", 1);
+  add_output(graph, "y");
+  const Tensor y = run(model, {Tensor::of<float>(DType::f32, {1, 1, 1, 2}, {1, 3}),
+                               Tensor::of<double>(DType::f64, {1, 1, 1, 2}, {-0.5, 0.0})});
+  EXPECT_EQ(y.dtype(), DType::f32);
+  EXPECT_NEAR(y.as_double(0), 1.5, 1e-6);
+}
+
 TEST(OperatorCorners, LogarithmsOfSumsOfIntegersAreCut) {
   for (const char* op : {"ReduceLogSum", "ReduceLogSumExp"}) {
     onnx::ModelProto model = empty_model(18);
