@@ -85,6 +85,9 @@ constexpr Pass<Options> table[] = {
        return store_narrow(graph, *options.narrow, options.narrow_options);
      },
      "f32 values and constants that are multiplied become bf16 or f16"},
+    {"narrow_loops", always, plain<narrow_loops>,
+     "what all trips of a loop round as they read it, and widen as they give it, goes in and out narrow",
+     has<Op::loop>},
 };
 
 }  // namespace

@@ -39,6 +39,7 @@ namespace sylvite {
 [[nodiscard]] Graph join_columns(const Graph& graph);
 [[nodiscard]] Graph join_padded(const Graph& graph);
 [[nodiscard]] Graph move_stacks(const Graph& graph);
+[[nodiscard]] Graph narrow_loops(const Graph& graph);
 
 /// What the passes are told of the precision.
 struct FrontendOptions {

@@ -4,6 +4,7 @@
 //   reshape, transpose, broadcast_to, slice, pad, cast, concat that change nothing -> x
 //   transpose(gather(transpose(x))), the transposes each other's inverse -> gather along the dim as it lies in x
 //   pointwise(x, broadcast_to(y)) with a result of x's extents -> pointwise(x, y)
+//   pointwise(x, constant whose elements are all the same) with a result of x's extents -> pointwise(x, one number)
 //   broadcast_to(constant whose elements are all the same) -> broadcast_to(one number)
 //   reduce_*(x) over dims of one element -> reshape(x)    arg_*(x) along such a dim -> zeros
 
@@ -136,6 +137,20 @@ bool gather_to_slice(GraphRewriter& rewriter, const Node& node) {
   return true;
 }
 
+/// One element of a constant that has several, all the same; nothing of others.
+std::optional<Tensor> one_of(const Graph& graph, ValueId id) {
+  if (!graph.is_constant(id) || graph.type(id).layout != Layout{}) return std::nullopt;
+  const Tensor& constant = *graph.value(id).constant;
+  if (constant.size() < 2 || follows_open_sizes(constant)) return std::nullopt;
+  const std::size_t size = dtype_size(constant.dtype());
+  const auto* bytes = static_cast<const std::byte*>(constant.data());
+  if (std::memcmp(bytes, bytes + size, static_cast<std::size_t>(constant.byte_size()) - size) != 0)
+    return std::nullopt;
+  Tensor one(constant.dtype(), Dims(constant.dims().size(), 1));
+  std::memcpy(one.mutable_data(), bytes, size);
+  return one;
+}
+
 /// Pointwise work broadcasts its operands by itself, as long as one of them has the extents of the result.
 bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
   if (node.inputs.size() < 2 || node.outputs.size() != 1) return false;
@@ -146,30 +161,28 @@ bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
   };
   const Shape& shape = source.type(node.outputs[0]).shape;
   const bool is_whole = std::ranges::any_of(node.inputs, [&](ValueId id) {
-    return id != no_value && source_of(id) == id && source.type(id).shape == shape;
+    return id != no_value && source_of(id) == id && !source.is_constant(id) && source.type(id).shape == shape;
   });
+  if (!is_whole) return false;
   std::vector<ValueId> inputs;
   inputs.reserve(node.inputs.size());
-  for (const ValueId id : node.inputs) inputs.push_back(id == no_value ? id : source_of(id));
-  if (!is_whole || inputs == node.inputs) return false;
-  rewriter.replace(node, node.op, rewriter.mapped(inputs), node.attributes);
+  bool any = false;
+  for (const ValueId id : node.inputs) {
+    const std::optional<Tensor> one = id == no_value ? std::nullopt : one_of(source, id);
+    const ValueId from = id == no_value ? id : source_of(id);
+    inputs.push_back(one ? rewriter.graph().add_constant(*one) : rewriter.mapped(from));
+    any = any || one || from != id;
+  }
+  if (!any) return false;
+  rewriter.replace(node, node.op, inputs, node.attributes);
   return true;
 }
 
 /// Of a constant whose elements are all the same, one is enough.
 bool broadcast_one(GraphRewriter& rewriter, const Node& node, ValueId input) {
-  Graph& graph = rewriter.graph();
-  if (!graph.is_constant(input) || graph.type(input).layout != Layout{}) return false;
-  const Tensor& constant = *graph.value(input).constant;
-  if (constant.size() < 2 || follows_open_sizes(constant)) return false;
-  const std::size_t size = dtype_size(constant.dtype());
-  const auto* bytes = static_cast<const std::byte*>(constant.data());
-  if (std::memcmp(bytes, bytes + size, static_cast<std::size_t>(constant.byte_size()) - size) != 0)
-    return false;
-  Tensor one(constant.dtype(), Dims(constant.dims().size(), 1));
-  std::memcpy(one.mutable_data(), bytes, size);
-  rewriter.replace(node, Op::broadcast_to, {graph.add_constant(std::move(one))}, node.attributes);
-  return true;
+  const std::optional<Tensor> one = one_of(rewriter.graph(), input);
+  if (one) rewriter.replace(node, Op::broadcast_to, {rewriter.graph().add_constant(*one)}, node.attributes);
+  return one.has_value();
 }
 
 /// A fold of one element is that, and its place the first.

@@ -115,6 +115,32 @@ const Rewrite rewrites[] = {
      "  %v1: f32[2], %v2: f32[3,2] = loop(%s, %x) {body=graph body(%a: f32[2], %b: f32[2]) {\n"
      "  %c: f32[2] = add(%a, %b)\n  return %c, %b\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
      "  return %v1, %v2\n"},
+    {"constants_of_one_number_are_one", simplify_views, "%x: f32[2,2]",
+     "  %c = constant f32[2,2] {3.0, 3.0, 3.0, 3.0}\n  %d = constant f32[2] {3.0, 4.0}\n  %v: f32[2,2] = "
+     "add(%x, %c)\n"
+     "  %w: f32[2,2] = add(%d, %v)\n  return %w\n",
+     "  %c = constant f32[1,1] {3.0}\n  %d = constant f32[2] {3.0, 4.0}\n  %v: f32[2,2] = add(%x, %c)\n"
+     "  %w: f32[2,2] = add(%d, %v)\n  return %w\n"},
+    {"loops_carry_what_they_round", narrow_loops, "%s: f32[2], %x: bf16[3,2]",
+     "  %w: f32[3,2] = cast(%x) {to=\"f32\"}\n"
+     "  %y: f32[2], %z: f32[3,2] = loop(%s, %w) {body=graph body(%a: f32[2], %b: f32[2]) {\n"
+     "  %c: bf16[2] = cast(%a) {to=\"bf16\"}\n  %d: bf16[2] = cast(%b) {to=\"bf16\"}\n  %e: bf16[2] = "
+     "add(%c, %d)\n"
+     "  %f: f32[2] = cast(%e) {to=\"f32\"}\n  return %f, %f\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
+     "  %u: bf16[3,2] = cast(%z) {to=\"bf16\"}\n  return %y, %u\n",
+     "  %c: bf16[2] = cast(%s) {to=\"bf16\"}\n"
+     "  %v: bf16[2], %z: bf16[3,2] = loop(%c, %x) {body=graph body(%a: bf16[2], %b: bf16[2]) {\n"
+     "  %e: bf16[2] = add(%a, %b)\n  return %e, %e\n}\n, reverse=0, scanned=1, states=1, trips=3}\n"
+     "  %y: f32[2] = cast(%v) {to=\"f32\"}\n  return %y, %z\n"},
+    {"loops_carry_what_they_read_as_it_is", narrow_loops, "%s: f32[2]",
+     "  %y: f32[2], %z: f32[3,2] = loop(%s) {body=graph body(%a: f32[2]) {\n"
+     "  %c: bf16[2] = cast(%a) {to=\"bf16\"}\n  %d: f32[2] = cast(%c) {to=\"f32\"}\n  %e: f32[2] = add(%a, "
+     "%d)\n"
+     "  return %e, %e\n}\n, reverse=0, scanned=0, states=1, trips=3}\n  return %y, %z\n",
+     "  %y: f32[2], %z: f32[3,2] = loop(%s) {body=graph body(%a: f32[2]) {\n"
+     "  %c: bf16[2] = cast(%a) {to=\"bf16\"}\n  %d: f32[2] = cast(%c) {to=\"f32\"}\n  %e: f32[2] = add(%a, "
+     "%d)\n"
+     "  return %e, %e\n}\n, reverse=0, scanned=0, states=1, trips=3}\n  return %y, %z\n"},
     {"constants_fold", fold_constants, "%x: f32[2]",
      "  %c = constant f32[2] {1.0, 2.0}\n  %a: f32[2] = neg(%c)\n  %b: f32[2] = add(%x, %a)\n  return %b\n",
      "  %a = constant f32[2] {-1.0, -2.0}\n  %b: f32[2] = add(%x, %a)\n  return %b\n"},
