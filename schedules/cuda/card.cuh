@@ -19,6 +19,14 @@ DEVICE int number_of(int batch) {
   return PERIOD > 0 ? number % (PERIOD > 0 ? PERIOD : 1) : number;
 }
 
+/// Where a batch of an operand's own begins: BATCH elements from one to the next, where INNER is not 0 of so many in a run, and OUTER
+/// from run to run.
+template <int INNER, i64 BATCH, i64 OUTER>
+DEVICE i64 place_of_batch(int number) {
+  if constexpr (INNER > 0) return number / INNER * OUTER + number % INNER * BATCH;
+  else return number * BATCH;
+}
+
 DEVICE u32 shared_address(const void* pointer) {
   return (u32)__cvta_generic_to_shared(pointer);
 }

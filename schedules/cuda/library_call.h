@@ -19,7 +19,10 @@ struct MatmulOperand {
   std::int64_t batch_pitch = 0;  ///< 0: the same for every batch
   std::int64_t each = 1;         ///< neighbouring batches of the product that read one of its own
   std::int64_t period = 0;       ///< where these begin again: how many it has; 0: never
-  bool is_weight = false;        ///< no kernel before this one writes it
+  std::int64_t inner =
+      0;  ///< so many of its own lie `batch_pitch` apart, and such runs `outer_pitch`; 0: all are one run
+  std::int64_t outer_pitch = 0;
+  bool is_weight = false;  ///< no kernel before this one writes it
   /// How many it has of its own where the product has `all`.
   [[nodiscard]] std::int64_t batches(std::int64_t all) const { return period != 0 ? period : all / each; }
   bool operator==(const MatmulOperand&) const = default;

@@ -73,6 +73,8 @@ std::string constants_text(const CudaMatmulProblem& problem, const CudaMatmulCho
   define("Y_EACH", sides.y->each);
   define("X_PERIOD", sides.x->period);
   define("Y_PERIOD", sides.y->period);
+  define("X_INNER", sides.x->inner);
+  define("Y_INNER", sides.y->inner);
   define("X_ROLE", role_of(problem, *sides.x));
   define("Y_ROLE", role_of(problem, *sides.y));
   define("X_IS_WEIGHT", sides.x->is_weight);

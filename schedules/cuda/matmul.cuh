@@ -13,6 +13,7 @@
 //   X_DEPTH_FAST, Y_DEPTH_FAST  does the operand lie with its depth innermost, or its rows
 //   X_BATCHED, Y_BATCHED      0: one operand for all batches
 //   X_EACH, X_PERIOD, ...     neighbouring batches that read one of the operand's, and how many it has where they begin again, or 0
+//   X_INNER, Y_INNER          how many of the operand's batches are a run, where runs lie elsewhere than behind each other, or 0
 //   X_IS_WEIGHT, Y_IS_WEIGHT  no kernel before this one writes the operand
 //   TILE_X, TILE_Y, STAGES    rows and columns of a tile; stages of the ring
 //   STAGE_ROW                 bytes that a stage is deep: 128, or 64 where depth lies innermost in both operands

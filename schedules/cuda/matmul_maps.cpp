@@ -28,7 +28,7 @@ std::string refuse_windows(const CudaMatmulProblem::Windows& w, std::int64_t byt
 }
 
 std::string refuse_matrix(const MatmulOperand& operand, const char* name, std::int64_t bytes) {
-  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch})
+  for (const std::int64_t each : {operand.pitch, operand.offset, operand.batch_pitch, operand.outer_pitch})
     if (each * bytes % row_unit_bytes != 0)
       return fmt::format("rows of the {} operand begin {} bytes apart, no multiple of {}", name, each * bytes,
                          row_unit_bytes);
@@ -49,6 +49,11 @@ CudaTensorMap operand_map(const CudaMatmulProblem& problem, const MatmulOperand&
   map.dims[2] = operand.batch_pitch == 0 ? 1 : operand.batches(problem.batch);
   map.pitches[0] = operand.pitch * bytes;
   map.pitches[1] = operand.batch_pitch == 0 ? map.pitches[0] * map.dims[1] : operand.batch_pitch * bytes;
+  if (operand.inner != 0) {
+    map.dims[3] = map.dims[2] / operand.inner;
+    map.dims[2] = operand.inner;
+    map.pitches[2] = operand.outer_pitch * bytes;
+  }
   map.box[0] = operand.depth_fast ? depth : 64;
   map.box[1] = operand.depth_fast ? slice : depth;
   return map;

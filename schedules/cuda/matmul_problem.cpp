@@ -33,12 +33,12 @@ Dims strides_along(const StridedView& view, const Dims& batches) {
 }
 
 /// How an operand lies along the batches: a stride from one of its own to the next; neighbouring batches that read the same one,
-/// and how many there are where they begin again.
+/// and how many there are where they begin again. Where `inner` of its own are a run, another stride leads from run to run.
 struct BatchStep {
-  std::int64_t stride = 0, each = 1, period = 0;
+  std::int64_t stride = 0, each = 1, period = 0, inner = 0, outer = 0;
 };
 
-/// Nothing when the batches are not one step, but for those inside and outside for which the operand is the same.
+/// Nothing when the batches are not one step or two, but for those inside and outside for which the operand is the same.
 std::optional<BatchStep> step_of_batches(const Dims& dims, const Dims& strides) {
   BatchStep step;
   std::int64_t count = 1;
@@ -49,8 +49,15 @@ std::optional<BatchStep> step_of_batches(const Dims& dims, const Dims& strides) 
     } else if (strides[i] == 0) {
       if (step.period == 0) step.period = count;
     } else {
-      if (step.period != 0 || (step.stride != 0 && strides[i] != step.stride * count)) return std::nullopt;
-      if (step.stride == 0) step.stride = strides[i];
+      if (step.period != 0) return std::nullopt;
+      if (step.stride == 0) {
+        step.stride = strides[i];
+      } else if (step.outer == 0 && strides[i] != step.stride * count) {
+        step.inner = count;
+        step.outer = strides[i];
+      } else if (step.outer != 0 && strides[i] != step.outer * (count / step.inner)) {
+        return std::nullopt;
+      }
       count *= dims[i];
     }
   }
@@ -96,6 +103,8 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   if (!batch) return fmt::format("batches of operand '{}' lie apart", name);
   if (kernel.open != nullptr && (batch->each != 1 || batch->period != 0))
     return fmt::format("operand '{}' is broadcast over some batches, whose number is open", name);
+  if (kernel.open != nullptr && batch->inner != 0)
+    return fmt::format("batches of operand '{}' lie apart, and their number is open", name);
   if (const std::string refusal = read_matrix(*view, right, operand); !refusal.empty())
     return fmt::format("operand '{}' {}", name, refusal);
   operand.input = view->input;
@@ -104,6 +113,8 @@ std::string read_operand(const Kernel& kernel, ValueId id, bool right, const Dim
   operand.batch_pitch = batch->stride;
   operand.each = batch->each;
   operand.period = batch->period;
+  operand.inner = batch->inner;
+  operand.outer_pitch = batch->outer;
   return "";
 }
 
@@ -112,7 +123,7 @@ bool join_batches(const Dims& dims, PointwiseOperand& operand) {
   const Dims strides = operand.strides;
   const std::size_t rank = dims.size();
   const std::optional<BatchStep> batch = step_of_batches(leading(dims), leading(strides));
-  if (!batch) return false;
+  if (!batch || batch->inner != 0) return false;
   operand.each = batch->each;
   operand.period = batch->period;
   operand.strides = {batch->stride, strides[rank - 2], strides[rank - 1]};
@@ -124,7 +135,7 @@ void join_rows(CudaMatmulProblem& problem) {
   const std::int64_t m = problem.m;
   const bool joined = problem.b.batch_pitch == 0 && problem.a.depth_fast &&
                       problem.a.batch_pitch == m * problem.a.pitch && problem.a.each == 1 &&
-                      problem.a.period == 0;
+                      problem.a.period == 0 && problem.a.inner == 0;
   const auto& operands = problem.epilogue.operands;
   if (problem.batch == 1 || !joined ||
       std::any_of(operands.begin(), operands.end(), [&](const auto& operand) {
@@ -172,7 +183,9 @@ std::optional<SimpleEpilogue> simple_epilogue(const Kernel& kernel, const CudaMa
   SimpleEpilogue simple;
   ValueId at = body.outputs[0];
   const ValueId anchor = body.node(kernel.anchor).outputs.at(0);
-  const auto is_repeated = [](const MatmulOperand& o) { return o.each != 1 || o.period != 0; };
+  const auto is_repeated = [](const MatmulOperand& o) {
+    return o.each != 1 || o.period != 0 || o.inner != 0;
+  };
   if (is_repeated(problem.a) || is_repeated(problem.b)) return std::nullopt;
   if (at != anchor) {
     const Node& last = body.node(body.value(at).producer);

@@ -103,8 +103,8 @@ DEVICE Start start_at(const Extents& extents, int row) {
   return start;
 }
 
-// One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`.
-template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS>
+// One of PARTS slices of an operand's stage, into the same place of the blocks of `mask`. Runs of INNER batches, or 0, lie apart.
+template <int ROLE, bool DEPTH_FAST, int ROWS, int PARTS, int INNER>
 DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map, const Start& start, int step, int batch, u32 full, int part, u16 mask) {
   constexpr int SLICE = ROWS / PARTS;
   constexpr int BOX = DEPTH_FAST ? SLICE : 64;  // rows of a box
@@ -129,9 +129,10 @@ DEVICE void load_operand(const Extents& extents, u32 stage, const TensorMap* map
       const int first = ROLE == PIXELS ? batch / BATCH_TAPS * part_of(extents) : 0;  // of a part
       const int fast = DEPTH_FAST ? channel : row;
       const int next = ROLE == FILTER ? tap : DEPTH_FAST ? row : first + channel;
-      const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row : ROLE == PIXELS ? 0 : batch;
-      if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, 0, full, mask);
-      else load_box(to, map, fast, next, last, 0, full);
+      const int run = INNER > 0 ? batch / (INNER > 0 ? INNER : 1) : 0;
+      const int last = ROLE == FILTER ? (GROUPS > 1 ? batch * GROUP_ROWS : 0) + row : ROLE == PIXELS ? 0 : batch - run * INNER;
+      if constexpr (PARTS > 1) load_box_to(to, map, fast, next, last, run, full, mask);
+      else load_box(to, map, fast, next, last, run, full);
     }
   }
 }
@@ -165,12 +166,12 @@ DEVICE void produce(const Shared& s, const Extents& extents, const TensorMap* ma
   const int tiles = tile_count(extents), turn = gridDim.x / CLUSTER;
   Load load = load_of(extents, blockIdx.x / CLUSTER, rank_x, rank_y);
   const auto load_x = [&](int stage, int k) {
-    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y>(extents, s.x + stage * X_BYTES, map_x, load.x, k,
+    load_operand<X_ROLE, X_DEPTH_FAST, TILE_X, CLUSTER_Y, X_INNER>(extents, s.x + stage * X_BYTES, map_x, load.x, k,
                                                           X_BATCHED * number_of<X_EACH, X_PERIOD>(load.batch), s.full + 8 * stage, rank_y,
                                                           blocks_with_x(rank_x));
   };
   const auto load_y = [&](int stage, int k) {
-    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X>(extents, s.y + stage * Y_STAGE, map_y, load.y, k,
+    load_operand<Y_ROLE, Y_DEPTH_FAST, TILE_Y, CLUSTER_X, Y_INNER>(extents, s.y + stage * Y_STAGE, map_y, load.y, k,
                                                           Y_BATCHED * number_of<Y_EACH, Y_PERIOD>(load.batch), s.full + 8 * stage, rank_x,
                                                           blocks_with_y(rank_y));
   };

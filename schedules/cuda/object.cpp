@@ -33,7 +33,8 @@ auto fields(LaunchShape& s) {
   return std::tie(s.grid, s.steps, s.most, s.block, s.cluster, s.shared_bytes, s.programmatic);
 }
 auto fields(MatmulOperand& s) {
-  return std::tie(s.input, s.depth_fast, s.offset, s.pitch, s.batch_pitch, s.each, s.period, s.is_weight);
+  return std::tie(s.input, s.depth_fast, s.offset, s.pitch, s.batch_pitch, s.each, s.period, s.inner,
+                  s.outer_pitch, s.is_weight);
 }
 auto fields(SimpleEpilogue& s) {
   return std::tie(s.bias, s.bias_type, s.activation);

@@ -44,11 +44,12 @@ std::int64_t common_unit(std::initializer_list<std::int64_t> numbers, std::int64
 std::string side_text(const char* side, const MatmulOperand& operand, std::int64_t bytes) {
   return fmt::format(
       "constexpr bool {0}_DEPTH_FAST = {1};\nconstexpr int {0}_PITCH = {2}, {0}_UNIT = {3};\n"
-      "constexpr long long {0}_BATCH = {4}, {0}_OFFSET = {5};\nconstexpr int {0}_EACH = {6}, {0}_PERIOD = "
-      "{7};\n",
+      "constexpr long long {0}_BATCH = {4}, {0}_OFFSET = {5}, {0}_OUTER = {9};\nconstexpr int {0}_EACH = "
+      "{6}, "
+      "{0}_PERIOD = {7}, {0}_INNER = {8};\n",
       side, operand.depth_fast, operand.pitch,
-      common_unit({operand.pitch, operand.offset, operand.batch_pitch}, bytes), operand.batch_pitch,
-      operand.offset, operand.each, operand.period);
+      common_unit({operand.pitch, operand.offset, operand.batch_pitch, operand.outer_pitch}, bytes),
+      operand.batch_pitch, operand.offset, operand.each, operand.period, operand.inner, operand.outer_pitch);
 }
 
 std::string warps_windows(const CudaMatmulProblem& problem) {

@@ -15,7 +15,7 @@
 //   Element, Out, Arguments   types of operands and of a result; pointers: out, x, y, and what the epilogue reads
 //   X_DEPTH_FAST, ...         does x lie with its depth innermost, or its rows; X_PITCH elements from row to row, else from
 //                             depth to depth; X_BATCH from batch to batch, of which X_EACH neighbours read one, and X_PERIOD differ, unless 0;
-//                             X_OFFSET before the first
+//                             X_INNER of them are a run, and X_OUTER lead from run to run, unless 0; X_OFFSET before the first
 //   X_UNIT                    bytes that a copy of x moves: 16, 8 or 4; 2 moves them through registers
 //   Y_...                     the same of y
 //   WINDOWS                   x's rows are windows of images: CHANNELS, COLUMN_PITCH, and pairs TAPS, STRIDE, DILATION, PAD;
@@ -308,8 +308,8 @@ struct ProductsOf<true> {
 
 DEVICE void accumulate(u32 ring, const Arguments& arguments, const Tile& tile, const Warp& warp, Sums& sums) {
   static_assert(SLICES % 2 == 0, "slices take turns in two sets of registers");
-  const Element* x = arguments.x + (X_OFFSET + number_of<X_EACH, X_PERIOD>(tile.batch) * X_BATCH);
-  const Element* y = arguments.y + (Y_OFFSET + number_of<Y_EACH, Y_PERIOD>(tile.batch) * Y_BATCH);
+  const Element* x = arguments.x + (X_OFFSET + place_of_batch<X_INNER, X_BATCH, X_OUTER>(number_of<X_EACH, X_PERIOD>(tile.batch)));
+  const Element* y = arguments.y + (Y_OFFSET + place_of_batch<Y_INNER, Y_BATCH, Y_OUTER>(number_of<Y_EACH, Y_PERIOD>(tile.batch)));
   const Extents extents = extents_of(arguments);
   const typename RowsOf<WINDOWS>::Type rows(extents, tile.x, tile.batch);
   const int deep = depth_of(extents), steps = (deep + DEPTH - 1) / DEPTH;

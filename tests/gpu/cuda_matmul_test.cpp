@@ -120,6 +120,14 @@ TEST_F(GpuCudaMatmul, OperandsOfSomeBatchesAgreeWithTheInterpreter) {
           {tile(128, 128, true), swapped(tile(64, 96, true))}, 2e-2);
 }
 
+TEST_F(GpuCudaMatmul, HeadsAreReadWhereTheyLie) {
+  for (const bool of_values : {false, true})
+    check(heads_kernel(DType::bf16, of_values),
+          {tile(128, 128, true), tile(64, 64, true, 2, 1), swapped(tile(64, 96, true)), split(64, 2, false)},
+          2e-2);
+  check(heads_kernel(DType::f32, false), {tile(128, 128, true)}, 2e-2);
+}
+
 TEST_F(GpuCudaMatmul, PartsOfRowsAreReadWhereTheyLie) {
   for (const std::int64_t n : {520, 501}) {
     MatmulSpec spec = odd("part");

@@ -23,9 +23,7 @@ double tolerance_of(const MatmulSpec& spec, bool exact) {
 }
 
 /// With at most so many of the choices.
-void check(const MatmulSpec& spec, bool exact = false, bool has_weight = true, std::size_t most = 100) {
-  Kernel kernel = matmul_kernel(spec);
-  if (!has_weight) kernel = make_kernel(kernel.body, std::vector<bool>(kernel.body.inputs.size(), false));
+void check(const Kernel& kernel, double tolerance, bool exact, std::size_t most) {
   const Reading<CudaMatmulProblem> reading = read_cuda_matmul(kernel);
   ASSERT_EQ(reading.refusal, "") << kernel.text;
   const std::vector<Tensor> inputs = normal_inputs(kernel, 7);
@@ -36,8 +34,14 @@ void check(const MatmulSpec& spec, bool exact = false, bool has_weight = true, s
   for (const CudaWarpsChoice& choice : choices) {
     SCOPED_TRACE(choice.to_string() + " of\n" + kernel.text);
     const CudaTemplate text = make_cuda_warps(reading.problem, choice);
-    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance_of(spec, exact));
+    EXPECT_LT(error_of(run_template(text, kernel, inputs), reference), tolerance);
   }
+}
+
+void check(const MatmulSpec& spec, bool exact = false, bool has_weight = true, std::size_t most = 100) {
+  Kernel kernel = matmul_kernel(spec);
+  if (!has_weight) kernel = make_kernel(kernel.body, std::vector<bool>(kernel.body.inputs.size(), false));
+  check(kernel, tolerance_of(spec, exact), exact, most);
 }
 
 MatmulSpec odd(const std::string& epilogue, DType element = DType::bf16) {
@@ -116,6 +120,13 @@ TEST_F(GpuCudaWarps, BatchesAgreeWithTheInterpreter) {
       spec.b_batched = b_batched;
       check(spec, false, true, 3);
     }
+  }
+}
+
+TEST_F(GpuCudaWarps, HeadsAreReadWhereTheyLie) {
+  for (const bool of_values : {false, true}) {
+    check(heads_kernel(DType::bf16, of_values), 2e-2, false, 3);
+    check(heads_kernel(DType::f32, of_values), 1e-5, true, 2);
   }
 }
 

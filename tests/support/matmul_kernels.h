@@ -81,4 +81,22 @@ inline Kernel matmul_kernel(const MatmulSpec& spec) {
   return make_kernel(body, std::move(weights));
 }
 
+/// Queries by keys of three images' four heads, or shares by values, as layers make them: between a head's rows lie those of others.
+inline Kernel heads_kernel(DType element, bool of_values) {
+  constexpr std::int64_t tokens = 136, width = 64;
+  Graph body;
+  const auto rows = [&](const char* name, const Dims& order) {
+    const ValueId made = body.add_input(name, make_type(element, {3, tokens, 4, width}));
+    return body.add(Op::transpose, {made}, {{"perm", order}});
+  };
+  if (of_values) {
+    const ValueId shares = body.add_input("shares", make_type(element, {3, 4, tokens, tokens}));
+    body.outputs = {body.add(Op::matmul, {shares, rows("v", {0, 2, 1, 3})})};
+  } else {
+    const ValueId queries = rows("q", {0, 2, 1, 3});
+    body.outputs = {body.add(Op::matmul, {queries, rows("k", {0, 2, 3, 1})})};
+  }
+  return make_kernel(body, {false, false});
+}
+
 }  // namespace sylvite

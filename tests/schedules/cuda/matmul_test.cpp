@@ -8,6 +8,7 @@
 #include "schedules/cuda/candidate.h"
 #include "schedules/cuda/library_call.h"
 #include "schedules/cuda/matmul_maps.h"
+#include "schedules/cuda/nvrtc.h"
 #include "schedules/cuda/object.h"
 #include "schedules/cuda/spaces.h"
 #include "schedules/packings.h"
@@ -67,6 +68,52 @@ TEST(CudaMatmul, ReadsOperandsOfSomeBatches) {
   EXPECT_EQ(problem.b.period, 4);
   EXPECT_EQ(problem.b.batches(problem.batch), 4);
   EXPECT_FALSE(problem.simple_epilogue);  // libraries step through batches
+}
+
+TEST(CudaMatmul, ReadsRunsOfBatchesThatLieApart) {
+  const Reading<CudaMatmulProblem> scores = read_cuda_matmul(heads_kernel(DType::bf16, false));
+  ASSERT_EQ(scores.refusal, "");
+  EXPECT_EQ(scores.problem.batch, 12);
+  for (const MatmulOperand& operand : {scores.problem.a, scores.problem.b}) {
+    EXPECT_TRUE(operand.depth_fast);
+    EXPECT_EQ(operand.pitch, 4 * 64);
+    EXPECT_EQ(operand.batch_pitch, 64);
+    EXPECT_EQ(operand.inner, 4);
+    EXPECT_EQ(operand.outer_pitch, 136 * 4 * 64);
+    const CudaTensorMap map = side_map(scores.problem, operand, 136, 64);
+    EXPECT_THAT(map.dims, testing::ElementsAre(64, 136, 4, 3));
+    EXPECT_THAT(map.pitches, testing::ElementsAre(512, 128, 136 * 512));
+  }
+  EXPECT_FALSE(scores.problem.simple_epilogue);  // libraries step through batches
+  const Reading<CudaMatmulProblem> values = read_cuda_matmul(heads_kernel(DType::bf16, true));
+  ASSERT_EQ(values.refusal, "");
+  EXPECT_EQ(values.problem.a.inner, 0);
+  EXPECT_EQ(values.problem.b.inner, 4);
+  EXPECT_FALSE(values.problem.b.depth_fast);
+}
+
+TEST(CudaMatmul, CompilesWithRunsOfBatchesThatLieApart) {
+  if (const std::string& reason = cuda::missing_nvrtc(); !reason.empty()) GTEST_SKIP() << reason;
+  for (const bool of_values : {false, true}) {
+    const CudaMatmulProblem problem = read_cuda_matmul(heads_kernel(DType::bf16, of_values)).problem;
+    for (const CudaMatmulChoice& choice : {CudaMatmulChoice{.tile_y = 64}, {.tile_y = 128, .cluster_x = 2}}) {
+      ASSERT_EQ(refuse_cuda_matmul(problem, choice, sample_card()), "");
+      EXPECT_NE(cuda::compile_cuda(make_cuda_matmul(problem, choice, sample_card())).image, "")
+          << choice.to_string();
+    }
+  }
+}
+
+/// Three images of two frames of four heads whose rows and frames lie apart would be three steps.
+TEST(CudaMatmul, RefusesBatchesOfThreeSteps) {
+  const Kernel kernel = kernel_of(
+      "graph g(%a: bf16[3,128,2,8,4,64], %b: bf16[64,72]) {\n"
+      "  %t: bf16[3,2,4,128,8,64] = transpose(%a) {perm=[0,2,4,1,3,5]}\n"
+      "  %s: bf16[3,2,4,128,1,64] = slice(%t) {sizes=[3,2,4,128,1,64], starts=[0,0,0,0,0,0], "
+      "steps=[1,1,1,1,1,1]}\n"
+      "  %r: bf16[3,2,4,128,64] = reshape(%s) {shape=[3,2,4,128,64]}\n"
+      "  %v0: bf16[3,2,4,128,72] = matmul(%r, %b)\n  return %v0\n}\n");
+  EXPECT_THAT(read_cuda_matmul(kernel).refusal, HasSubstr("lie apart"));
 }
 
 /// Keys by values of small heads: rows of 64 and 32 bytes, along which both lie.

@@ -137,6 +137,7 @@ std::vector<Kernel> sample_kernels() {
   return {
       matmul_kernel(layer(DType::bf16)),
       matmul_kernel(layer(DType::f32)),
+      heads_kernel(DType::bf16, true),
       conv_kernel({}),
       attention_kernel({}),
       attention_kernel(floats),
