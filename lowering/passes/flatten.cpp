@@ -35,7 +35,7 @@ std::optional<Dims> folded_dims(const Dims& from, const Dims& to, const Dims& ax
 
 class Flattener {
  public:
-  explicit Flattener(const Graph& graph) : readers_(graph.uses()) {}
+  Flattener(const Graph& graph, bool has_templates) : readers_(graph.uses()), has_templates_(has_templates) {}
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.outputs.size() != 1 || rewriter.source().type(node.outputs[0]).element_count() == 0)
@@ -64,12 +64,25 @@ class Flattener {
     const bool has_weight = multiplies_bits(node.op) || graph.type(inputs[1]).rank() == 2;
     if (!has_weight || a.back() == 0) return std::nullopt;
     const Dims flat_a = {product(a, 0, a.size() - 1), a.back()};
+    if (has_templates_ && is_read_as_slices(graph, node, inputs[0], flat_a)) return std::nullopt;
     inputs[0] = add_reshape(graph, inputs[0], flat_a);
     const ValueId flat = graph.add(node.op, inputs, node.attributes, node.name);
     flat_.insert(flat);
     Dims dims = a;
     dims.back() = graph.type(flat).dims()[1];
     return add_reshape(graph, flat, dims);
+  }
+
+  /// Is the left operand a slice, for this alone, whose rows do not lie together, as tokens behind the first of each image do?
+  /// Templates read each batch where it lies, if it has rows for whole tiles.
+  [[nodiscard]] bool is_read_as_slices(Graph& graph, const Node& node, ValueId x, const Dims& flat) const {
+    constexpr std::int64_t least_rows = 64;
+    const Dims dims = graph.type(x).dims();
+    if (node.op != Op::matmul || dims.size() < 3 || dims[dims.size() - 2] < least_rows ||
+        readers_[node.inputs[0]].size() != 1)
+      return false;
+    const Node* copy = producer_if(graph, add_reshape(graph, x, flat), Op::reshape);
+    return copy != nullptr && producer_if(graph, copy->inputs[0], Op::slice) != nullptr;
   }
 
   /// The flat value that `id` is a reshape of, or no_value.
@@ -86,9 +99,35 @@ class Flattener {
       batched_.insert(node.outputs[0]);
   }
 
+  /// Work on reshapes of values of the same extents, of which one is a product of several matrices, is done on these.
+  std::optional<ValueId> ahead_of_reshapes(Graph& graph, const Node& node,
+                                           const std::vector<ValueId>& inputs) {
+    Dims from, to;
+    std::vector<ValueId> sources;
+    bool any = false;
+    for (const ValueId input : inputs) {
+      const Node* reshape = producer_if(graph, input, Op::reshape);
+      const bool is_number = graph.type(input).element_count() == 1 && graph.is_constant(input);
+      if (!is_number && reshape == nullptr) return std::nullopt;
+      sources.push_back(is_number ? input : reshape->inputs[0]);
+      if (is_number) continue;
+      const Dims dims = graph.type(sources.back()).dims(), shown = graph.type(input).dims();
+      if (dims.size() < 3 || (!from.empty() && (dims != from || shown != to))) return std::nullopt;
+      from = dims;
+      to = shown;
+      any = any || worked_on_.contains(sources.back()) ||
+            producer_if(graph, sources.back(), Op::matmul) != nullptr;
+    }
+    if (!any) return std::nullopt;
+    const ValueId made = graph.add(node.op, sources, node.attributes, node.name);
+    worked_on_.insert(made);
+    return add_reshape(graph, made, to);
+  }
+
   std::optional<ValueId> flat_pointwise(Graph& graph, const Node& node, const std::vector<ValueId>& inputs) {
     if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId id) { return flat_.contains(id); }))
       return keep_flat(graph, node, inputs);
+    if (const std::optional<ValueId> ahead = ahead_of_reshapes(graph, node, inputs)) return ahead;
     const TensorType before = graph.type(inputs[0]);
     ValueId source = no_value;
     Dims to;
@@ -176,15 +215,18 @@ class Flattener {
   }
 
   IdMap<std::vector<NodeId>> readers_;  ///< per value of the old graph
-  std::set<ValueId> batched_;           ///< values of the old graph
+  bool has_templates_;
+  std::set<ValueId> batched_;  ///< values of the old graph
+  std::set<ValueId>
+      worked_on_;  ///< of the new graph: work on products of several matrices, ahead of their reshapes
   std::set<ValueId>
       flat_;  ///< values of the new graph: results of flat matmuls and reductions, and of the work on them
 };
 
 }  // namespace
 
-Graph flatten(const Graph& graph) {
-  Flattener flattener(graph);
+Graph flatten(const Graph& graph, const LoweringOptions& options) {
+  Flattener flattener(graph, options.refuse_template != nullptr);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return flattener.rewrite(rewriter, node); });
 }

@@ -51,6 +51,9 @@ namespace sylvite {
 /// groups, take images as they lie. `tf32`: of f32 images, too.
 [[nodiscard]] Graph fold_channel_groups(const Graph& graph, bool tf32);
 
+/// The same graph in which what few elements of a short row are told of its sum is folded by each of them.
+[[nodiscard]] Graph spread_folds(const Graph& graph);
+
 /// The same graph in which a layer_norm or rms_norm of rows whose mean and inverse deviation are values, too, is pointwise work
 /// with these.
 [[nodiscard]] Graph norm_by_statistics(const Graph& graph);
@@ -147,7 +150,7 @@ namespace sylvite {
 /// The same graph in which products of 16-bit floats whose rows a transpose made of columns, by matrices of weights, are
 /// products of those matrices, turned, by what lies there. Done where every path from such a product, through work with
 /// constants that vary along its last axis only and through further such products, meets a transpose back.
-[[nodiscard]] Graph turn_products(const Graph& graph);
+[[nodiscard]] Graph turn_products(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which large products read an operand whose rows are no multiple of 16 bytes from a copy whose rows are,
 /// with zeros behind their elements. REQUIRES to come behind the passes on views: one that merges the slice with the pad undoes it.
@@ -167,7 +170,7 @@ namespace sylvite {
 /// - reductions keep their dims, with a reshape after them, and are of such results;
 /// - pointwise work and last-axis normalisation on such results come before the reshape;
 /// - chains of reshape, slice and transpose stand in the order of views.h, merged where they can be.
-[[nodiscard]] Graph flatten(const Graph& graph);
+[[nodiscard]] Graph flatten(const Graph& graph, const LoweringOptions& options);
 
 /// The same graph in which little values whose two parts change places, for pointwise work alone, are gathered.
 [[nodiscard]] Graph gather_rolls(const Graph& graph);

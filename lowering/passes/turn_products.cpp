@@ -22,17 +22,21 @@
 namespace sylvite {
 namespace {
 
-/// Rows that fill a tile of a template: fewer columns of a product are better left as columns.
-constexpr std::int64_t least_turned_rows = 64;
+/// Fewer columns of a product are better left as columns: tiles of templates would be nearly empty.
+constexpr std::int64_t least_turned_rows = 16;
 
-bool swaps_last_two(const Node& transpose) {
-  const Dims& perm = transpose.attributes.integers("perm");
-  return perm.size() >= 3 && perm == last_two_swapped(static_cast<int>(perm.size()));
-}
-
-/// [..., c, n] as [... c, n].
-Dims flat(const Dims& dims) {
-  return {product(dims, 0, dims.size() - 1), dims.back()};
+/// [batches, rows, columns] of a value whose transpose is [batches, columns, rows], where the dims of each lie together.
+std::optional<Dims> exchanged(const Dims& dims, const Dims& perm) {
+  const std::size_t rank = dims.size();
+  std::size_t first = 0;  // of the dims that move
+  while (first < rank && perm[first] == static_cast<std::int64_t>(first)) ++first;
+  if (first == 0 || first == rank) return std::nullopt;
+  const auto cut = static_cast<std::size_t>(perm[first]);
+  Dims turned(perm.begin(), perm.begin() + static_cast<std::ptrdiff_t>(first));
+  for (std::size_t d = cut; d < rank; ++d) turned.push_back(static_cast<std::int64_t>(d));
+  for (std::size_t d = first; d < cut; ++d) turned.push_back(static_cast<std::int64_t>(d));
+  if (perm != turned) return std::nullopt;
+  return Dims{product(dims, 0, first), product(dims, first, cut), product(dims, cut, rank)};
 }
 
 Dims with_last(Dims dims, std::int64_t last) {
@@ -40,7 +44,7 @@ Dims with_last(Dims dims, std::int64_t last) {
   return dims;
 }
 
-/// A value of the old graph, of extents `dims` or flat(dims), whose last two dims the new one has exchanged.
+/// A value of the old graph, whose elements lie as [batches, rows, columns], `dims`, and the new one, [batches, columns, rows].
 struct Turned {
   ValueId id = no_value;
   Dims dims;
@@ -48,7 +52,10 @@ struct Turned {
 
 class ProductTurner {
  public:
-  explicit ProductTurner(const Graph& graph) : graph_(graph), readers_(graph.uses()) {}
+  ProductTurner(const Graph& graph, const LoweringOptions& options)
+      : graph_(graph),
+        readers_(graph.uses()),
+        lie_innermost_(options.image_layout == ImageLayout::channels_last) {}
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.outputs.size() != 1) return false;
@@ -57,7 +64,8 @@ class ProductTurner {
     if (input == node.inputs.end()) return false;
     const Turned& turned = turned_.at(*input);
     if (node.op == Op::transpose)
-      rewriter.set(node.outputs[0], turned.id);
+      rewriter.set(node.outputs[0],
+                   add_reshape(rewriter.graph(), turned.id, graph_.type(node.outputs[0]).dims()));
     else if (node.op == Op::reshape)
       turned_[node.outputs[0]] = turned;
     else
@@ -66,16 +74,18 @@ class ProductTurner {
   }
 
  private:
-  /// Is the product of x, of extents `dims` with the last two turned, one by a matrix of weights that can stand on the left?
+  /// Is the product of x, whose elements lie as `dims`, one by a matrix of weights that can stand on the left?
   [[nodiscard]] bool multiplies(const Node& node, ValueId x, const Dims& dims) const {
     if (node.op != Op::matmul || node.inputs[0] != x || !graph_.is_constant(node.inputs[1])) return false;
     const TensorType& weight = graph_.type(node.inputs[1]);
     const std::int64_t unit = elements_of_vector(weight.dtype);
     return is_for_tensor_cores(weight.dtype, false) && graph_.type(x).dtype == weight.dtype &&
-           weight.rank() == 2 && weight.dims()[1] >= least_turned_rows && dims[dims.size() - 2] % unit == 0;
+           weight.rank() >= 2 && weight.element_count() == dims[2] * weight.dims().back() &&
+           graph_.type(x).dims().back() == dims[2] && weight.dims().back() >= least_turned_rows &&
+           dims[1] % unit == 0;
   }
 
-  /// Does every path from a value of extents `dims` or flat(dims) exchange its last two dims?
+  /// Does every path from a value whose elements lie as `dims` exchange the last two of these?
   [[nodiscard]] bool is_turned_back(ValueId id, const Dims& dims) const {
     const std::vector<NodeId>& readers = readers_[id];
     if (readers.empty() || std::ranges::find(graph_.outputs, id) != graph_.outputs.end()) return false;
@@ -83,28 +93,53 @@ class ProductTurner {
       const Node& node = graph_.node(reader);
       if (node.outputs.size() != 1) return false;
       const ValueId result = node.outputs[0];
-      if (node.op == Op::transpose) return graph_.type(id).dims() == dims && swaps_last_two(node);
-      if (node.op == Op::reshape) {
-        const Dims to = graph_.type(result).dims();
-        return (to == dims || to == flat(dims)) && is_turned_back(result, dims);
-      }
+      if (node.op == Op::transpose)
+        return exchanged(graph_.type(id).dims(), node.attributes.integers("perm")) == dims;
+      if (node.op == Op::reshape) return is_turned_back(result, dims);
       if (multiplies(node, id, dims))
         return is_turned_back(result, with_last(dims, graph_.type(result).dims().back()));
-      return works_by_columns(graph_, node, id) && is_turned_back(result, dims);
+      return graph_.type(id).dims().back() == dims[2] && works_by_columns(graph_, node, id) &&
+             is_turned_back(result, dims);
     });
   }
 
-  /// What the value is a transpose of, as it lies or flat.
+  /// Is it an image whose channels lie innermost, with its channels behind its pixels?
+  [[nodiscard]] bool is_image_of_pixels(ValueId x) const {
+    if (const Node* reshape = producer_if(graph_, x, Op::reshape)) x = reshape->inputs[0];
+    const Node* transpose = producer_if(graph_, x, Op::transpose);
+    return lie_innermost_ && transpose != nullptr && is_convolved(transpose->inputs[0]) &&
+           transpose->attributes.integers("perm") == channels_behind(graph_.type(x).shape.size());
+  }
+
+  /// Is it the result of a convolution, or of pointwise work on such?
+  [[nodiscard]] bool is_convolved(ValueId id) const {
+    constexpr std::size_t most_seen = 64;
+    std::vector<ValueId> open = {id};
+    for (std::size_t seen = 0; !open.empty() && seen < most_seen; ++seen) {
+      const NodeId producer = open.back() == no_value ? no_node : graph_.value(open.back()).producer;
+      open.pop_back();
+      if (producer == no_node) continue;
+      const Node& node = graph_.node(producer);
+      if (node.op == Op::conv) return true;
+      if (has_trait(node.op, OpTrait::pointwise))
+        open.insert(open.end(), node.inputs.begin(), node.inputs.end());
+    }
+    return !open.empty();
+  }
+
+  /// What the value is a transpose of, where its last dim is the columns.
   [[nodiscard]] std::optional<Turned> transposed(GraphRewriter& rewriter, ValueId x) const {
     if (const auto found = turned_.find(x); found != turned_.end()) return found->second;
+    if (is_image_of_pixels(x)) return std::nullopt;
     const Graph& graph = rewriter.graph();
     ValueId id = rewriter.mapped(x);
     if (const Node* reshape = producer_if(graph, id, Op::reshape)) id = reshape->inputs[0];
     const Node* transpose = producer_if(graph, id, Op::transpose);
-    if (transpose == nullptr || !swaps_last_two(*transpose)) return std::nullopt;
-    const Dims dims = graph.type(id).dims(), whole = graph_.type(x).dims();
-    if (whole != dims && whole != flat(dims)) return std::nullopt;
-    return Turned{transpose->inputs[0], dims};
+    if (transpose == nullptr) return std::nullopt;
+    const std::optional<Dims> lies =
+        exchanged(graph.type(transpose->inputs[0]).dims(), transpose->attributes.integers("perm"));
+    if (!lies || graph_.type(x).dims().back() != (*lies)[1]) return std::nullopt;
+    return Turned{transpose->inputs[0], {(*lies)[0], (*lies)[2], (*lies)[1]}};
   }
 
   bool turn_matmul(GraphRewriter& rewriter, const Node& node) {
@@ -113,8 +148,14 @@ class ProductTurner {
     const Dims dims = with_last(x->dims, graph_.type(node.outputs[0]).dims().back());
     if (!multiplies(node, node.inputs[0], x->dims) || !is_turned_back(node.outputs[0], dims)) return false;
     Graph& graph = rewriter.graph();
-    const ValueId product = graph.add(Op::matmul, {left(graph, rewriter.mapped(node.inputs[1])), x->id},
-                                      node.attributes, node.name);
+    const ValueId weight = add_reshape(graph, rewriter.mapped(node.inputs[1]), {x->dims[2], dims[2]});
+    const Dims source = graph.type(x->id).dims();
+    const bool is_matrix =
+        source.size() >= 3 && source.back() == x->dims[1] && source[source.size() - 2] == x->dims[2];
+    const ValueId matrices =
+        is_matrix ? x->id : add_reshape(graph, x->id, {x->dims[0], x->dims[2], x->dims[1]});
+    const ValueId product =
+        graph.add(Op::matmul, {left(graph, weight), matrices}, node.attributes, node.name);
     turned_[node.outputs[0]] = {product, dims};
     return true;
   }
@@ -175,13 +216,14 @@ class ProductTurner {
 
   const Graph& graph_;
   IdMap<std::vector<NodeId>> readers_;  ///< per value
+  bool lie_innermost_;                  ///< images of convolutions do, with their channels
   std::map<ValueId, Turned> turned_;    ///< by value of the old graph
 };
 
 }  // namespace
 
-Graph turn_products(const Graph& graph) {
-  ProductTurner turner(graph);
+Graph turn_products(const Graph& graph, const LoweringOptions& options) {
+  ProductTurner turner(graph, options);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return turner.rewrite(rewriter, node); });
 }

@@ -87,29 +87,18 @@ TEST(PassList, IsRightWithoutAnyOneRow) {
   std::set<std::string_view> changed;
   const std::vector<std::string> names = all_names();
   const std::vector<std::string_view> known(names.begin(), names.end());
-  for (const Graph& graph : {greatest(),
-                             shared_heads(),
-                             residual_network(),
-                             encoder(1),
-                             patches(),
-                             signal(),
-                             metaformer_blocks(),
-                             pixels(),
-                             met_pairs(),
-                             bits(),
-                             gradients(),
-                             sums(),
-                             scaled_channels(),
-                             kept_statistics(),
-                             one_channel(),
-                             windows(),
-                             read_places(),
-                             pairs(),
-                             members(),
-                             grouped_channels(),
-                             neighbours(),
-                             mean_of_models(),
-                             neighbouring_channels()}) {
+  for (const Graph& graph : {greatest(),          shared_heads(),
+                             residual_network(),  encoder(1),
+                             patches(),           signal(),
+                             metaformer_blocks(), pixels(),
+                             met_pairs(),         bits(),
+                             gradients(),         sums(),
+                             scaled_channels(),   kept_statistics(),
+                             one_channel(),       windows(),
+                             read_places(),       pairs(),
+                             told_groups(),       members(),
+                             grouped_channels(),  neighbours(),
+                             mean_of_models(),    neighbouring_channels()}) {
     const std::vector<Tensor> inputs = random_inputs(graph);
     const std::vector<Tensor> expected = interpret(graph, inputs);
     for (const Setting& setting : settings()) {

@@ -281,6 +281,17 @@ inline Graph pairs() {
   return graph;
 }
 
+/// Channels of groups, each beside what its group sums up to.
+inline Graph told_groups() {
+  Graph graph;
+  graph.name = "told_groups";
+  const ValueId x = graph.add_input("x", f32({2, 4, 8}));
+  const ValueId sum = graph.add(Op::reduce_sum, {x}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{1}}});
+  const ValueId told = graph.add(Op::broadcast_to, {graph.add(Op::tanh, {sum})}, {{"shape", Dims{2, 4, 8}}});
+  graph.outputs = {reshape(graph, told, {2, 32})};
+  return graph;
+}
+
 /// Members of a set, each beside what all have in common.
 inline Graph members() {
   Graph graph;

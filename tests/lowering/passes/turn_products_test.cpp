@@ -45,12 +45,43 @@ TEST(TurnProducts, LayersThatMixTokensReadThemWhereTheyLie) {
       graph.add(Op::gelu, {mix(graph, turned, 100, 1)}, {{"approximate", std::string("none")}});
   const ValueId mixed = transpose(graph, mix(graph, wide, 70, 3), {0, 2, 1});
   graph.outputs = {graph.add(Op::add, {x, mixed})};
-  const Graph after = turn_products(graph);
+  const Graph after = turn_products(graph, {});
   EXPECT_EQ(count(after, Op::transpose), 2) << "of the weights alone";
   EXPECT_EQ(count(after, Op::slice), 2) << "rows of 200 and 140 bytes are none of whole vectors";
   for (const Node& node : after.nodes())
     if (node.op == Op::matmul) EXPECT_TRUE(after.type(node.inputs[0]).rank() == 2) << node.name;
   expect_equal(graph, after);
+}
+
+TEST(TurnProducts, DimsThatLieTogetherAreOne) {
+  Graph graph;  // a transform along lines, as an einsum writes it
+  const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 16, 8, 4}));
+  const ValueId rows = reshape(graph, transpose(graph, x, {0, 2, 3, 1}), {1, 64, 16});
+  std::vector<ValueId> parts;
+  for (const std::uint32_t seed : {1U, 2U}) {
+    const ValueId product =
+        graph.add(Op::matmul, {rows, graph.add_constant(narrow_tensor({1, 16, 24}, seed))});
+    parts.push_back(transpose(graph, reshape(graph, product, {2, 8, 4, 24}), {0, 3, 1, 2}));
+  }
+  graph.outputs = {graph.add(Op::sub, parts)};
+  const Graph after = turn_products(graph, {});
+  EXPECT_EQ(count(after, Op::transpose), 2) << "of the weights alone";
+  for (const Node& node : after.nodes())
+    if (node.op == Op::matmul) EXPECT_EQ(after.type(node.outputs[0]).dims(), (Dims{2, 24, 32}));
+  expect_equal(graph, after);
+}
+
+TEST(TurnProducts, ImagesWhoseChannelsLieInnermostStay) {
+  Graph graph;
+  const ValueId image = graph.add(Op::cast, {conv(graph, graph.add_input("x", f32({2, 8, 4, 4})), 16, 3)},
+                                  {{"to", std::string("bf16")}, {"rounds", std::int64_t{1}}});
+  const ValueId pixels = mix(graph, transpose(graph, image, {0, 2, 3, 1}), 16, 1);
+  graph.outputs = {transpose(graph, pixels, {0, 3, 1, 2})};
+  LoweringOptions options;
+  options.image_layout = ImageLayout::channels_last;
+  EXPECT_TRUE(same_structure(turn_products(graph, options), graph));
+  options.image_layout = ImageLayout::dense;
+  EXPECT_FALSE(same_structure(turn_products(graph, options), graph));
 }
 
 TEST(TurnProducts, OfRowsOfAllImagesAsOne) {
@@ -59,7 +90,7 @@ TEST(TurnProducts, OfRowsOfAllImagesAsOne) {
   const ValueId rows = reshape(graph, transpose(graph, x, {0, 2, 1}), {32, 64});
   const ValueId mixed = reshape(graph, mix(graph, rows, 64, 1), {2, 16, 64});
   graph.outputs = {graph.add(Op::mul, {x, transpose(graph, mixed, {0, 2, 1})})};
-  const Graph after = turn_products(graph);
+  const Graph after = turn_products(graph, {});
   EXPECT_EQ(count(after, Op::transpose), 1);
   EXPECT_EQ(count(after, Op::slice), 0);
   expect_equal(graph, after);
@@ -70,7 +101,7 @@ TEST(TurnProducts, StayWhereSomeReaderWantsTheOldOrder) {
   const ValueId x = tokens(graph, 64);
   const ValueId mixed = mix(graph, transpose(graph, x, {0, 2, 1}), 64, 1);
   graph.outputs = {transpose(graph, mixed, {0, 2, 1}), graph.add(Op::relu, {mixed})};
-  EXPECT_TRUE(same_structure(turn_products(graph), graph));
+  EXPECT_TRUE(same_structure(turn_products(graph, {}), graph));
 }
 
 TEST(TurnProducts, StayWhereTheyWouldHaveFewRowsOrOddOnes) {
@@ -78,7 +109,8 @@ TEST(TurnProducts, StayWhereTheyWouldHaveFewRowsOrOddOnes) {
     Graph graph;
     const ValueId x = graph.add_input("x", make_type(DType::bf16, {2, 64, channels}));
     graph.outputs = {transpose(graph, mix(graph, transpose(graph, x, {0, 2, 1}), width, 1), {0, 2, 1})};
-    EXPECT_TRUE(same_structure(turn_products(graph), graph)) << channels << " channels, " << width << " wide";
+    EXPECT_TRUE(same_structure(turn_products(graph, {}), graph))
+        << channels << " channels, " << width << " wide";
   }
 }
 
@@ -87,14 +119,14 @@ TEST(TurnProducts, ColumnsAreRowsOnTheLeft) {
   const ValueId x = graph.add_input("x", make_type(DType::bf16, {8, 32, 24, 16}));
   const ValueId column = graph.add_input("v", make_type(DType::bf16, {8, 32, 16, 1}));
   graph.outputs = {graph.add(Op::matmul, {x, column})};
-  const Graph after = turn_products(graph);
+  const Graph after = turn_products(graph, {});
   const auto product = std::ranges::find(after.nodes(), Op::matmul, &Node::op);
   EXPECT_EQ(after.type(product->outputs[0]).dims(), (Dims{8, 32, 1, 24}));
   expect_equal(graph, after);
   Graph few;
   few.outputs = {few.add(Op::matmul, {few.add_input("x", make_type(DType::bf16, {2, 24, 16})),
                                       few.add_input("v", make_type(DType::bf16, {2, 16, 1}))})};
-  EXPECT_TRUE(same_structure(turn_products(few), few));
+  EXPECT_TRUE(same_structure(turn_products(few, {}), few));
 }
 
 }  // namespace
