@@ -1,10 +1,6 @@
 #include "runtime/program.h"
 
-#include <HalideRuntime.h>
-
 #include <algorithm>
-#include <cstring>
-#include <deque>
 #include <optional>
 #include <utility>
 
@@ -15,49 +11,35 @@
 #include "runtime/cuda/recorder.h"
 #include "runtime/given_inputs.h"
 #include "runtime/host_room.h"
+#include "runtime/launch_calls.h"
 #include "runtime/one_run.h"
 #include "runtime/program_code.h"
 #include "runtime/state_memory.h"
 #include "runtime/threads.h"
 
 namespace sylvite {
-namespace {
-
-void set_host(halide_buffer_t& buffer, const void* data) {
-  buffer.host = static_cast<std::uint8_t*>(const_cast<void*>(data));
-}
-
-[[noreturn]] void refuse_launch(const Launch& launch, const std::string& reason) {
-  throw KernelError(static_cast<std::size_t>(launch.kernel),
-                    fmt::format("kernel '{}' cannot be launched: {}", launch.name, reason));
-}
-
-}  // namespace
 
 struct Program::Rep {
   Rep(std::shared_ptr<const ProgramCode> given, Bindings bound, const Relatives& relatives)
       : code(std::move(given)),
         plan(*code->plan),
         options(code->options),
-        context(options.threads),
         bindings(std::move(bound)),
         inputs(plan.inputs, bindings.inputs),
         host(static_cast<std::size_t>(options.on_device ? 0 : bindings.arena_bytes)),
         states(find_states(relatives)),
         room(relatives.take_turns && !relatives.programs.empty() ? relatives.programs.front()->rep_->room
-                                                                 : std::make_shared<DeviceRoom>()) {
+                                                                 : std::make_shared<DeviceRoom>()),
+        calls(*code, bindings, host, *states),
+        outputs(plan.outputs.size()),
+        no_places(plan.outputs.size()) {
     for (const Program* program : relatives.programs)
       if (program->rep_->device) device_donors.push_back(program->rep_->device->weights());
-    add_calls();
   }
 
   [[nodiscard]] std::shared_ptr<StateMemory> find_states(const Relatives& relatives) const;
   [[nodiscard]] std::size_t state_offset(std::size_t number) const;
-  void add_calls();
-  void add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves);
-  void bind(halide_buffer_t& buffer, const Location& place);
   void rebind();
-  [[nodiscard]] NotedLaunches note(std::size_t number);
   void note_all();
   void upload_weights();
   void prepare_device();
@@ -67,8 +49,6 @@ struct Program::Rep {
                                                   std::vector<LaunchTime>* profile);
   void run_on_host(const std::vector<Tensor>& given, const std::vector<void*>& places,
                    std::vector<LaunchTime>* profile, std::vector<Tensor>& results);
-  void launch(std::size_t number);
-  void launch_at(std::size_t number, std::int64_t trip);
   void run_launches();
   [[nodiscard]] const Plan& own_plan();
   void run_profiled(std::vector<LaunchTime>& profile);
@@ -80,7 +60,6 @@ struct Program::Rep {
   std::shared_ptr<const ProgramCode> code;
   const Plan& plan;  ///< of the code: numbers that depend on sizes are those of `bindings`
   const ProgramOptions& options;
-  RunContext context;
   Bindings bindings;
   GivenInputs inputs;
   HostRoom host;
@@ -94,10 +73,7 @@ struct Program::Rep {
   DeviceWeights::Relatives device_donors;  ///< until then
   double weights_seconds = 0;
   std::atomic_flag busy;
-  std::deque<KernelCall> calls;             ///< per launch
-  std::vector<std::vector<Moving>> moving;  ///< per launch
-
-  std::vector<std::vector<halide_buffer_t*>> input_uses, output_uses;  ///< per graph input, and output
+  LaunchCalls calls;
   std::vector<Tensor> outputs;   ///< of the current run, for outputs with memory that the run gave them
   std::vector<void*> no_places;  ///< as many as there are outputs
 };
@@ -119,76 +95,17 @@ std::size_t Program::Rep::state_offset(std::size_t number) const {
   return static_cast<std::size_t>(buffer.offset);
 }
 
-void Program::Rep::add_calls() {
-  input_uses.resize(plan.inputs.size());
-  output_uses.resize(plan.outputs.size());
-  outputs.resize(plan.outputs.size());
-  no_places.resize(plan.outputs.size());
-  moving.resize(plan.launches.size());
-  std::vector<LoadedKernel> kernels = kernels_of_launches(*code, bindings);
-  for (std::size_t i = 0; i < plan.launches.size(); ++i) {
-    const BoundLaunch& launch = bindings.launches[i];
-    KernelCall& call =
-        calls.emplace_back(std::move(kernels[i]), context, launch.arguments.size() + launch.sizes.size());
-    add_arguments(call, launch, moving[i]);
-  }
-}
-
-void Program::Rep::add_arguments(KernelCall& call, const BoundLaunch& launch, std::vector<Moving>& moves) {
-  moves.reserve(launch.arguments.size());  // the room keeps where they are
-  for (std::size_t i = 0; i < launch.arguments.size(); ++i) {
-    if (i == launch.inputs)
-      for (const std::int64_t size : launch.sizes) call.add_size(size);
-    const Argument& argument = launch.arguments[i];
-    halide_buffer_t& buffer = call.add_argument(argument.dtype, argument.stored, argument.has_outer_blocks);
-    bind(buffer, argument.place);
-    const auto& window = argument.window;
-    if (!window) continue;
-    Moving& move = moves.emplace_back(&buffer, buffer.host, *window);
-    if (argument.place.kind == BufferKind::arena)
-      host.add_use(&move.start, argument.place.number - window->offset(0));
-    else
-      move.start -= window->offset(0);
-  }
-}
-
 /// Numbers of the bindings are others.
 void Program::Rep::rebind() {
   inputs = GivenInputs(plan.inputs, bindings.inputs);
   host.begin_anew(static_cast<std::size_t>(bindings.arena_bytes));
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    const BoundLaunch& launch = bindings.launches[i];
-    KernelCall& call = calls[i];
-    for (std::size_t k = 0; k < launch.sizes.size(); ++k) call.change_size(k, launch.sizes[k]);
-    for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
-      const Argument& argument = launch.arguments[k];
-      call.change_argument(k, argument.stored, argument.has_outer_blocks);
-      halide_buffer_t& buffer = call.buffers()[k];
-      const bool is_of_caller =
-          argument.place.kind == BufferKind::input || argument.place.kind == BufferKind::output;
-      if (!is_of_caller) bind(buffer, argument.place);
-    }
-  }
-}
-
-NotedLaunches Program::Rep::note(std::size_t number) {
-  if (bindings.launches[number].is_empty) return {};
-  const Launch& launch = plan.launches[number];
-  cuda::Recording recording;
-  try {
-    recording = calls[number].note(recorder);
-  } catch (const CompileError& error) {
-    refuse_launch(launch, error.what());
-  }
-  if (recording.status != 0)
-    refuse_launch(launch, fmt::format("status {}: {}", recording.status, context.take_error()));
-  return std::move(recording.launches);
+  calls.rebind();
 }
 
 void Program::Rep::note_all() {
   if (noted.size() == calls.size()) return;
   noted.clear();
-  for (std::size_t i = 0; i < calls.size(); ++i) noted.push_back(note(i));
+  for (std::size_t i = 0; i < calls.size(); ++i) noted.push_back(calls.note(i, recorder));
 }
 
 void Program::Rep::upload_weights() {
@@ -221,36 +138,9 @@ DeviceProgram& Program::Rep::ready_device() {
   return *device;
 }
 
-/// An argument lies at `place`: on a device in the words of noted launches.
-void Program::Rep::bind(halide_buffer_t& buffer, const Location& place) {
-  if (options.on_device) {
-    buffer.device = cuda::encode_address(symbolic(place));
-    return;
-  }
-  const auto number = static_cast<std::size_t>(place.number);
-  switch (place.kind) {
-    case BufferKind::weight:
-      set_host(buffer, weight_of(bindings, number).data());
-      break;
-    case BufferKind::input:
-      input_uses.at(number).push_back(&buffer);
-      break;
-    case BufferKind::output:
-      output_uses.at(number).push_back(&buffer);
-      break;
-    case BufferKind::arena:
-      host.add_use(&buffer.host, place.number);
-      break;
-    case BufferKind::state:
-      set_host(buffer, states->host_data() + number);
-      break;
-  }
-}
-
 void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<void*>& places) {
   inputs.take(given);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    for (halide_buffer_t* use : input_uses[i]) set_host(*use, inputs.at(i).data());
+  for (std::size_t i = 0; i < inputs.size(); ++i) calls.set_input(i, inputs.at(i).data());
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!has_own_memory(bindings, i)) continue;
     const void* data = places[i];
@@ -260,27 +150,12 @@ void Program::Rep::bind_run(const std::vector<Tensor>& given, const std::vector<
       data = block.get();
       outputs[i] = Tensor(type.dtype, type.dims(), std::move(block), data);
     }
-    for (halide_buffer_t* use : output_uses[i]) set_host(*use, data);
+    calls.set_output(i, data);
   }
-}
-
-void Program::Rep::launch(std::size_t number) {
-  if (bindings.launches[number].is_empty) return;
-  const Launch& made = plan.launches[number];
-  if (const int status = calls[number].run(); status != 0) {
-    throw KernelError(
-        static_cast<std::size_t>(made.kernel),
-        fmt::format("kernel '{}' failed with status {}: {}", made.name, status, context.take_error()));
-  }
-}
-
-void Program::Rep::launch_at(std::size_t number, std::int64_t trip) {
-  for (const Moving& each : moving[number]) each.buffer->host = each.start + each.window.offset(trip);
-  launch(number);
 }
 
 void Program::Rep::run_launches() {
-  code->order->run(context, [&](std::size_t number, std::int64_t trip) { launch_at(number, trip); });
+  code->order->run(calls.context(), [&](std::size_t number, std::int64_t trip) { calls.run(number, trip); });
 }
 
 /// At the sizes of the program: other kernels may be equal there.
@@ -298,7 +173,7 @@ void Program::Rep::run_profiled(std::vector<LaunchTime>& profile) {
     LaunchTime& time = times[number];
     const double start = steady_seconds() - run_start;
     if (time.count++ == 0) time.start_us = start * 1e6;
-    launch_at(number, trip);
+    calls.run(number, trip);
     time.duration_us += (steady_seconds() - run_start - start) * 1e6;
   });
   double end_us = 0;

@@ -24,13 +24,6 @@ struct ProgramCode {
   std::shared_ptr<LoadedCode> loaded;  ///< also of other relatives
 };
 
-/// An argument that moves with the trips of a loop.
-struct Moving {
-  halide_buffer_t* buffer = nullptr;
-  std::uint8_t* start = nullptr;  ///< where an offset of 0 is
-  Window window;
-};
-
 /// `kernels[i]` implements plan->kernels[i]; `candidates` are those of `kernels`. Throws IoError when an object does not load.
 [[nodiscard]] std::shared_ptr<const ProgramCode> load_code(std::shared_ptr<const Plan> plan,
                                                            const std::vector<CompiledKernel>& kernels,
