@@ -29,7 +29,7 @@ ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem) {
           is_open(2) || is_open(3), is_open(3) && !is_open(2) && problem.out_height == 1};
 }
 
-bool divides_lines(const ConvProblem& problem) {
+bool threads_take_lines(const ConvProblem& problem) {
   const std::int64_t filter =
       problem.depthwise ? problem.channels / 6 : problem.out_channels * problem.kernel_x * problem.kernel_y;
   return 2 * filter < problem.height * problem.width;

@@ -19,10 +19,10 @@ struct ImageRoom {
 };
 [[nodiscard]] ImageRoom room_of(const Kernel& kernel, const ConvProblem& problem);
 
-/// Each thread takes a run of tasks: lines of the image, which it then finds in its own cache when it wrote
+/// Does each thread take lines? A run of tasks is either lines of the image, which it then finds in its own cache when it wrote
 /// the same lines before, or blocks of channels, whose filters no other thread reads. Depthwise follows its
 /// neighbours, whose filters are about so large.
-[[nodiscard]] bool divides_lines(const ConvProblem& problem);
+[[nodiscard]] bool threads_take_lines(const ConvProblem& problem);
 
 /// Lines of the channels of a pixel fall on so few sets of the L2 that they push each other out before the next block of
 /// outputs reads them: planes are a power of two apart, or nearly.

@@ -7,7 +7,7 @@
 #include "schedules/bind_space.h"
 #include "schedules/directives/even_odd_lanes.h"
 #include "schedules/spaces/conv_source.h"
-#include "schedules/spaces/register_tile.h"
+#include "schedules/spaces/conv_tile.h"
 #include "schedules/spaces/spaces.h"
 
 // Spaces conv_blocked and depthwise_blocked, over outputs stored as (channel in block, x, y, block, batch) =
@@ -23,178 +23,6 @@
 
 namespace sylvite {
 namespace {
-struct ConvNumbers {
-  std::int64_t pixels = 1;
-  std::int64_t lines = 1;
-  std::int64_t blocks = 1;
-  std::int64_t line_tiles = 1;
-  std::int64_t lines_outer = 0;
-  std::int64_t copy_source = 0;
-  std::int64_t unroll_channels = 1;
-  std::int64_t even_odd = 0;
-  std::int64_t stream_ahead = 0;
-  std::int64_t slices = 0;
-};
-
-/// A point's numbers, clamped to the problem's extents.
-struct ConvTiling {
-  std::int64_t pixels;
-  std::int64_t lines;
-  std::int64_t blocks;
-  std::int64_t line_tiles;
-  bool lines_outer;
-  bool copies_lines;
-  bool is_line;  ///< tasks are tiles of one line
-};
-
-RegisterTile conv_registers(const ConvProblem& problem, const ConvTiling& tiling) {
-  return {tiling.pixels * tiling.lines, tiling.blocks, std::min(problem.block, panel_width)};
-}
-
-constexpr std::int64_t most_conv_sums = 1 << 14;  ///< of a task's slices, on the stack of a thread
-
-/// Of one tile of lines, over their whole width.
-std::int64_t sums_of_lines(const ConvProblem& problem, const ConvTiling& tiling) {
-  return tiling.lines * problem.out_width * tiling.blocks * problem.block;
-}
-
-/// What tasks divide.
-std::int64_t tiles_of(const ConvProblem& problem, const ConvTiling& tiling) {
-  return tiling.is_line ? ceil_div(problem.out_width, tiling.pixels)
-                        : ceil_div(problem.out_height, tiling.lines);
-}
-
-ConvTiling conv_tiling(const ConvProblem& problem, const ImageRoom& room, const ConvNumbers& point) {
-  ConvTiling tiling{};
-  tiling.pixels = std::min(point.pixels, room.pixels);
-  tiling.lines = std::min(point.lines, room.lines);
-  tiling.blocks = std::min(point.blocks, problem.out_blocks());
-  tiling.is_line = room.is_line;
-  tiling.line_tiles = room.is_open ? point.line_tiles : std::min(point.line_tiles, tiles_of(problem, tiling));
-  tiling.copies_lines = point.copy_source == 2 && point.slices == 0;
-  tiling.lines_outer = tiling.copies_lines || point.lines_outer != 0;
-  if (point.slices != 0) {
-    const std::int64_t most = std::max<std::int64_t>(1, most_conv_sums / sums_of_lines(problem, tiling));
-    tiling.line_tiles = std::min(tiling.line_tiles, most);
-  }
-  return tiling;
-}
-
-double conv_tasks(const ConvProblem& problem, const ConvTiling& tiling) {
-  const std::int64_t blocks = tiling.copies_lines ? 1 : ceil_div(problem.out_blocks(), tiling.blocks);
-  return static_cast<double>(problem.batch * ceil_div(tiles_of(problem, tiling), tiling.line_tiles) * blocks);
-}
-
-/// What it takes in a step of a tile that the source comes from the L2 or from behind it, once for every tile
-/// of blocks: few blocks at a time leave little else to do. Only AVX2's tiles have so few.
-double source_cycles(const ConvProblem& problem, const Machine& machine, const ConvTiling& tiling) {
-  const std::int64_t bytes = dtype_size(problem.element) * problem.channels * problem.height * problem.width;
-  if (!has_small_tiles(machine) || problem.depthwise || problem.groups > 1 || bytes <= machine.l1_bytes)
-    return 0;
-  const double pixel_cycles = bytes <= machine.l2_bytes / 2 ? 0.25 : 0.5;
-  return pixel_cycles * static_cast<double>(tiling.pixels * tiling.lines) /
-         static_cast<double>(problem.kernel_x * problem.kernel_y);
-}
-
-/// What it takes in a step of a tile that its filters come from the L2 or from behind it, once for every tile of pixels: more
-/// where nothing fetches them ahead, as with large windows, and of open images, whose tiles would have few pixels else.
-double filter_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                     const ConvTiling& tiling) {
-  const std::int64_t vectors = tiling.blocks * problem.block / machine.vector_floats;
-  const std::int64_t bytes = filter_bytes(problem, tiling.blocks);
-  if (problem.depthwise || bytes <= machine.l1_bytes / 2) return 0;
-  if (!problem.packs_weight && !room.is_open) return wait_for_l2(machine, conv_registers(problem, tiling));
-  return (bytes <= machine.l2_bytes / 2 ? 1 : 2) * static_cast<double>(vectors);
-}
-
-/// Open extents are near this one: the mean over tails, and of lines that have some size half of that.
-double tile_count(std::int64_t extent, std::int64_t tile, const ImageRoom& room) {
-  const auto whole = static_cast<double>(ceil_div(extent, tile));
-  const double mean = static_cast<double>(2 * extent + tile - 1) / static_cast<double>(2 * tile);
-  return room.is_line ? mean : room.is_open ? (whole + mean) / 2 : whole;
-}
-
-double tile_cycles(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                   const ConvTiling& tiling) {
-  const double tiles = static_cast<double>(problem.batch) *
-                       tile_count(problem.out_width, tiling.pixels, room) *
-                       tile_count(problem.out_height, tiling.lines, room);
-  const auto block_tiles = static_cast<double>(ceil_div(problem.out_blocks(), tiling.blocks));
-  const auto steps = static_cast<double>(problem.fold_steps());
-  return tiled_cycles(machine, conv_registers(problem, tiling), tiles, block_tiles, steps) +
-         tiles * block_tiles * steps *
-             (source_cycles(problem, machine, tiling) + filter_cycles(problem, room, machine, tiling));
-}
-
-const std::vector<std::int64_t> conv_pixels = {14, 7, 8, 10, 12, 13, 6, 5, 4, 3, 2, 1};
-
-/// Few lines at once; of maps that have fewer than four, all.
-std::vector<std::int64_t> conv_lines(const ImageRoom& room) {
-  return up_to(room.lines, {1, 2, room.lines == 3 ? 3 : 4});
-}
-
-bool has_large_window(const ConvProblem& problem) {  // too many products to be unrolled
-  return problem.kernel_x * problem.kernel_y > 25;
-}
-
-std::vector<std::int64_t> block_choices(const ConvProblem& problem) {
-  if (problem.depthwise) return {1};
-  std::vector<std::int64_t> choices = up_to(problem.out_blocks(), {2, 4, 3, 1});
-  // Blocks of different groups read different channels.
-  if (problem.groups > 1) {
-    const GroupedChannels channels = problem.grouped();
-    std::erase_if(choices, [&](std::int64_t blocks) {
-      return blocks > 1 && channels.outputs % (blocks * channels.block) != 0;
-    });
-  }
-  return choices;
-}
-
-/// Depthwise in bf16: each stored element is multiplied a few times only, and a vector of them is a block.
-bool takes_even_odd(const ConvProblem& problem, const Machine& machine) {
-  return problem.depthwise && problem.element == DType::bf16 && machine.bf16_products &&
-         problem.block == even_odd_lanes;
-}
-
-/// Registers that a depthwise tile takes beside its accumulators count as many again: its unrolled window.
-/// Neighbours that share no inputs leave less to keep: there each vector of a block counts. Whole lines have
-/// no edges to look for, and are worth spilling a few.
-bool is_crowded(const ConvProblem& problem, const Machine& machine, const ConvTiling& tiling) {
-  if (!problem.depthwise) return false;
-  const bool even_odd = takes_even_odd(problem, machine);
-  const bool apart = problem.stride_x > 1;
-  const bool counts = apart || (even_odd && tiling.pixels < problem.out_width);
-  const std::int64_t vectors = counts ? ceil_div(problem.block, machine.vector_floats) : 1;
-  const std::int64_t window = apart && even_odd ? 2 : 1;
-  return 2 * tiling.pixels * tiling.lines * vectors * window > machine.vector_registers;
-}
-
-/// The tile that the model likes best; one line at a time, unless lines are short, or a single block's filters come from behind the
-/// L1, where lines share them. With `whole`, of those that leave no tail.
-ConvTiling best_tile(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
-                     bool whole = false) {
-  ConvTiling best{1, 1, 1, 1, false, false, room.is_line};
-  const bool shares =
-      problem.out_blocks() == 1 && !problem.depthwise && filter_bytes(problem, 1) > machine.l1_bytes;
-  const double of_lines = shares ? 0.97 : 1.03;
-  double best_cycles = tile_cycles(problem, room, machine, best);
-  for (const std::int64_t pixels : up_to(room.pixels, conv_pixels)) {
-    for (const std::int64_t lines : conv_lines(room)) {
-      for (const std::int64_t blocks : block_choices(problem)) {
-        const ConvTiling tiling{pixels, lines, blocks, 1, false, false, room.is_line};
-        const double cycles = tile_cycles(problem, room, machine, tiling) * (lines > 1 ? of_lines : 1.0);
-        const bool leaves_tail = problem.out_width % pixels != 0 || problem.out_height % lines != 0;
-        const bool fits = fits_registers(machine, conv_registers(problem, tiling)) &&
-                          !is_crowded(problem, machine, tiling) && !(whole && leaves_tail);
-        if (!fits || cycles >= best_cycles) continue;
-        best = tiling;
-        best_cycles = cycles;
-      }
-    }
-  }
-  return best;
-}
-
 /// Filters of the next blocks are fetched while these are multiplied.
 std::int64_t conv_stream_distance(const ConvProblem& problem) {
   constexpr std::int64_t least_bytes = 64 << 10;
@@ -246,7 +74,7 @@ bool pays_to_slice(const ConvProblem& problem, const Machine& machine, const Con
 /// As many lines to a task as have room for their sums, and as leave tasks for all threads.
 void set_slices(const ConvProblem& problem, const ImageRoom& room, const Machine& machine,
                 ConvNumbers& point) {
-  const ConvTiling tile = best_tile(problem, room, machine, true);
+  const ConvTiling tile = best_conv_tile(problem, room, machine, true);
   point.pixels = tile.pixels;
   point.lines = tile.lines;
   point.blocks = tile.blocks;
@@ -273,10 +101,10 @@ std::int64_t kept_tiles(const ConvProblem& problem, const ImageRoom& room, const
   return std::max<std::int64_t>(1, room_bytes / (bytes * problem.channels * pixels));
 }
 
-/// An open line may be the pixels of several images, which kernels of whole images divide among threads: blocks of channels
+/// Does each thread take a run of pixels? An open line may be the pixels of several images, which kernels of whole images divide among threads: blocks of channels
 /// would have every thread read and write parts of what another has in its cache. That is worth reading all filters, unless
 /// they are more; caches of others are up to three times as far as the one that all share.
-bool divides_line(const ConvProblem& problem) {
+bool threads_take_pixels(const ConvProblem& problem) {
   constexpr double of_others = 1.5;
   const auto bytes = static_cast<double>(dtype_size(problem.element));
   const auto moved = static_cast<double>(problem.out_width * (problem.channels + problem.out_channels));
@@ -284,8 +112,8 @@ bool divides_line(const ConvProblem& problem) {
 }
 
 ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, const Machine& machine) {
-  const ConvTiling tile = best_tile(problem, room, machine);
-  const std::int64_t tiles = tiles_of(problem, tile);
+  const ConvTiling tile = best_conv_tile(problem, room, machine);
+  const std::int64_t tiles = tiles_to_divide(problem, tile);
   ConvNumbers point{.pixels = tile.pixels, .lines = tile.lines, .blocks = tile.blocks, .line_tiles = tiles};
   // Depthwise is bound by memory where it is large: there a select costs less than another copy, unless large windows read
   // each element often.
@@ -295,8 +123,8 @@ ConvNumbers first_conv_point(const ConvProblem& problem, const ImageRoom& room, 
     const std::int64_t others = problem.batch * ceil_div(problem.out_blocks(), tile.blocks);
     const std::int64_t threads = machine.threads;
     // Each run of pixels reads all filters: where these are many, one for each thread.
-    const bool few_filters = divides_lines(problem);
-    const bool lines = few_filters || (room.is_line && divides_line(problem));
+    const bool few_filters = threads_take_lines(problem);
+    const bool lines = few_filters || (room.is_line && threads_take_pixels(problem));
     const std::int64_t least = few_filters ? 2 * threads : lines ? threads : 1;
     point.line_tiles = tiles_in_task(tiles, std::max(least, ceil_div(4 * threads, others)));
     point.lines_outer = lines ? 1 : 0;
@@ -334,14 +162,14 @@ struct TiledConv {
 };
 
 std::vector<Range<ConvNumbers>> TiledConv::ranges() const {
-  const std::int64_t tiles = tiles_of(problem, conv_tiling(problem, room, heuristic));
+  const std::int64_t tiles = tiles_to_divide(problem, conv_tiling(problem, room, heuristic));
   const auto range = ranges_from(heuristic);
   const std::vector<std::int64_t> no_or_yes = {0, 1}, only_no = {0}, only_once = {1};
   const bool unrolls_all = problem.fold_block <= unrolled_channels;
   using N = ConvNumbers;
-  return {range("pixels", &N::pixels, up_to(room.pixels, conv_pixels)),
-          range("blocks", &N::blocks, block_choices(problem)),
-          range("lines", &N::lines, conv_lines(room)),
+  return {range("pixels", &N::pixels, up_to(room.pixels, conv_pixel_choices)),
+          range("blocks", &N::blocks, conv_block_choices(problem)),
+          range("lines", &N::lines, conv_line_choices(room)),
           range("line_tiles", &N::line_tiles, up_to(tiles, {1, 2, 4, 8, tiles})),
           range("lines_outer", &N::lines_outer, no_or_yes),
           range("copy_source", &N::copy_source,
@@ -464,7 +292,7 @@ Candidate TiledConv::at(const ConvNumbers& point) const {
 
 double TiledConv::cost(const ConvNumbers& point) const {
   const ConvTiling tiling = conv_tiling(problem, room, point);
-  double cycles = tile_cycles(problem, room, machine, tiling);
+  double cycles = conv_cycles(problem, room, machine, tiling);
   const bool copies = point.copy_source != 0;
   if (!copies && problem.padded) cycles *= problem.depthwise ? 1.4 : 2.0;
   if (!copies && !problem.x_is_blocked) cycles *= 1.5;
@@ -492,7 +320,7 @@ Binding bind_tiled_conv(const Kernel& kernel, const Machine& machine, bool depth
   if (std::string refusal = product_refusal(machine, problem.element); !depthwise && !refusal.empty())
     return {refusal};
   const ImageRoom room = room_of(kernel, problem);
-  if (kernel.open && pays_to_slice(problem, machine, best_tile(problem, room, machine)))
+  if (kernel.open && pays_to_slice(problem, machine, best_conv_tile(problem, room, machine)))
     return {"the sums of its slices want memory of a known size, and its sizes are open"};
   return bind_space(
       TiledConv{kernel, machine, problem, room, is_widened, first_conv_point(problem, room, machine)});
