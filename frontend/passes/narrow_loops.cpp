@@ -132,6 +132,8 @@ bool narrow_loop(GraphRewriter& rewriter, const Node& node) {
 }  // namespace
 
 Graph narrow_loops(const Graph& graph) {
+  const auto is_loop = [](const Node& node) { return node.op == Op::loop; };
+  if (std::ranges::none_of(graph.nodes(), is_loop)) return graph;
   return rewrite_nodes(graph, [](GraphRewriter& rewriter, const Node& node) {
     if (node.op == Op::loop) return narrow_loop(rewriter, node);
     const bool narrows = node.op == Op::cast && is_half(rewriter.source().type(node.outputs[0]).dtype);
