@@ -138,7 +138,7 @@ class LearnedChunks(nn.Module):
         few = x.gather(1, first[..., None].expand(-1, -1, x.shape[-1]))
         for layer in self.layers:
             few = layer(few)
-        sure = share.gather(1, first).clamp(1e-3, 1 - 1e-3)[..., None]
+        sure = share.gather(1, first).clamp(1e-2, 1 - 1e-2)[..., None]  # not 1 in 16 bits
         fade = torch.log1p(-sure).cumsum(1)  # what is left of each of the chunks before
         weights = torch.where(torch.ones(self.chunks, self.chunks, dtype=torch.bool, device=x.device).tril()[..., None], fade[:, :, None] - fade[:, None], -1e4).exp()[..., 0]
         few = weights.to(few.dtype) @ (few * sure)
