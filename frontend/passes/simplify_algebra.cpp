@@ -2,12 +2,13 @@
 //   log(exp(x)) = x                 neg(neg(x)) = x              not(not(x)) = x      relu(relu(x)) = relu(x)
 //   x*1 = x/1 = x+0 = x-0 = x       (x*a)*b = x*(a*b)            x/2^k = x*2^-k
 //   pow(x, 1|2|..16|0.5) = x|x*x|products|sqrt(x)                1/sqrt(x) = reciprocal(sqrt(x)) = rsqrt(x)
-//   where(all true, a, b) = a       where(all false, a, b) = b
+//   where(all true, a, b) = a       where(all false, a, b) = b      where(c, a, a) = a
 //   avg_pool by a window that is the whole map = reduce_sum / its size
 // A rule never fires when it would change the shape by dropping a broadcast.
 
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/passes/pass_list.h"
@@ -126,8 +127,16 @@ Result reciprocal_of_sqrt(Graph& graph, const Node&, const Inputs& in) {
   return root ? Result{graph.add(Op::rsqrt, {*root})} : Result{};
 }
 
+/// The same value, or one number of the same bits: zeros of two signs are two.
+bool are_equal(const Graph& graph, ValueId one, ValueId other) {
+  if (one == other) return true;
+  if (!scalar_constant(graph, one) || !scalar_constant(graph, other)) return false;
+  const Tensor &a = *graph.value(one).constant, &b = *graph.value(other).constant;
+  return a.dtype() == b.dtype() && std::memcmp(a.data(), b.data(), dtype_size(a.dtype())) == 0;
+}
+
 Result where_rules(Graph& graph, const Node&, const Inputs& in) {
-  if (is_filled(graph, in[0], 1.0)) return in[1];
+  if (is_filled(graph, in[0], 1.0) || are_equal(graph, in[1], in[2])) return in[1];
   if (is_filled(graph, in[0], 0.0)) return in[2];
   return {};
 }

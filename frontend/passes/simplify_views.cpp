@@ -168,8 +168,7 @@ bool drop_broadcasts(GraphRewriter& rewriter, const Node& node) {
   inputs.reserve(node.inputs.size());
   bool any = false;
   for (const ValueId id : node.inputs) {
-    std::optional<Tensor> one = id == no_value ? std::nullopt : one_of(source, id);
-    if (one && one->as_double(0) == 0) one.reset();  // Halide refuses quotients by a constant zero
+    const std::optional<Tensor> one = id == no_value ? std::nullopt : one_of(source, id);
     const ValueId from = id == no_value ? id : source_of(id);
     inputs.push_back(one ? rewriter.graph().add_constant(*one) : rewriter.mapped(from));
     any = any || one || from != id;

@@ -45,6 +45,15 @@ const Rewrite rewrites[] = {
     {"adding_zero_keeps_the_broadcast", simplify_algebra, "%x: f32[4]",
      "  %zero = constant f32[2,1] {0.0, 0.0}\n  %a: f32[2,4] = add(%x, %zero)\n  return %a\n",
      "  %a: f32[2,4] = broadcast_to(%x) {shape=[2,4]}\n  return %a\n"},
+    {"a_choice_between_equals_is_none", simplify_algebra, "%c: bool[4]",
+     "  %z = constant f32[1] {0.0}\n  %o = constant f32[1] {0.0}\n  %w: f32[4] = where(%c, %z, %o)\n  return "
+     "%w\n",
+     "  %z = constant f32[1] {0.0}\n  %w: f32[4] = broadcast_to(%z) {shape=[4]}\n  return %w\n"},
+    {"a_choice_between_zeros_of_two_signs_stays", simplify_algebra, "%c: bool[4]",
+     "  %z = constant f32[1] {0.0}\n  %o = constant f32[1] {-0.0}\n  %w: f32[4] = where(%c, %z, %o)\n  "
+     "return %w\n",
+     "  %z = constant f32[1] {0.0}\n  %o = constant f32[1] {-0.0}\n  %w: f32[4] = where(%c, %z, %o)\n  "
+     "return %w\n"},
     {"square", simplify_algebra, "%x: f32[4]",
      "  %two = constant f32[] {2.0}\n  %a: f32[4] = pow(%x, %two)\n  return %a\n",
      "  %a: f32[4] = mul(%x, %x)\n  return %a\n"},
@@ -70,6 +79,9 @@ const Rewrite rewrites[] = {
     {"work_broadcasts_by_itself", simplify_views, "%x: f32[2,3,4], %y: f32[3,1]",
      "  %b: f32[2,3,4] = broadcast_to(%y) {shape=[2,3,4]}\n  %r: f32[2,3,4] = div(%x, %b)\n  return %r\n",
      "  %r: f32[2,3,4] = div(%x, %y)\n  return %r\n"},
+    {"zeros_that_work_broadcasts_are_one", simplify_views, "%x: f32[2,3]",
+     "  %c = constant f32[2,1] {0.0, 0.0}\n  %r: f32[2,3] = div(%x, %c)\n  return %r\n",
+     "  %c = constant f32[1,1] {0.0}\n  %r: f32[2,3] = div(%x, %c)\n  return %r\n"},
     {"one_number_is_broadcast", simplify_views, "",
      "  %c = constant f32[2,1] {3.0, 3.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n",
      "  %c = constant f32[1,1] {3.0}\n  %a: f32[2,4] = broadcast_to(%c) {shape=[2,4]}\n  return %a\n"},
