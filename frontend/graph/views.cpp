@@ -92,6 +92,17 @@ std::optional<ValueId> find_reshape(const Graph& graph, ValueId id, const Dims& 
 
 }  // namespace
 
+ValueId operand_beside_numbers(const Graph& graph, const Node& node) {
+  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
+  ValueId found = no_value;
+  for (const ValueId input : node.inputs) {
+    if (input != no_value && graph.is_constant(input) && graph.type(input).element_count() == 1) continue;
+    if (input == no_value || found != no_value) return no_value;
+    found = input;
+  }
+  return found;
+}
+
 Dims channels_behind() {
   return {0, 2, 3, 1};
 }

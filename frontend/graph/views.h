@@ -44,6 +44,9 @@ struct OwnOperand {
 [[nodiscard]] OwnOperand own_operand(const Graph& graph, const IdMap<std::vector<NodeId>>& uses,
                                      ValueId operand);
 
+/// The one operand of pointwise work of one result that is not a constant of one element; no_value where there are more.
+[[nodiscard]] ValueId operand_beside_numbers(const Graph& graph, const Node& node);
+
 /// Orders of an image's dims: from [image, channel, line, column] to [image, line, column, channel], and back.
 [[nodiscard]] Dims channels_behind();
 [[nodiscard]] Dims channels_ahead();

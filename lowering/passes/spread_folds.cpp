@@ -17,18 +17,6 @@ constexpr std::int64_t most_folded = 64;
 constexpr std::int64_t most_read = 1 << 21;  ///< elements, each as often as its row is long
 constexpr std::size_t most_steps = 8;        ///< of work behind the fold
 
-/// The operand of pointwise work with numbers, or no_value.
-ValueId own_input(const Graph& graph, const Node& node) {
-  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
-  ValueId found = no_value;
-  for (const ValueId input : node.inputs) {
-    if (input != no_value && graph.is_constant(input) && graph.type(input).element_count() == 1) continue;
-    if (input == no_value || found != no_value) return no_value;
-    found = input;
-  }
-  return found;
-}
-
 /// A sum of each row of `dims`, few and short.
 bool is_sum_of_rows(const Graph& graph, const Node& node, const Dims& dims) {
   const TensorType& type = graph.type(node.inputs[0]);
@@ -52,7 +40,7 @@ bool told_by_folds(GraphRewriter& rewriter, const Node& node, const IdMap<std::v
       fold = &each;
       break;
     }
-    id = own_input(source, each);
+    id = operand_beside_numbers(source, each);
     if (id == no_value) return false;
     work.push_back(&each);
   }

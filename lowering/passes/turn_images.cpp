@@ -30,15 +30,7 @@ constexpr std::size_t most_repeated_work = 4;  ///< operations that a fold does 
 /// The operand of simple pointwise work with constants of one element, or no_value.
 ValueId worked_on(const Graph& graph, ValueId id) {
   const NodeId producer = graph.value(id).producer;
-  if (producer == no_node) return no_value;
-  const Node& node = graph.node(producer);
-  if (!has_trait(node.op, OpTrait::pointwise) || node.outputs.size() != 1) return no_value;
-  ValueId found = no_value;
-  for (const ValueId input : node.inputs) {
-    if (input != no_value && graph.is_constant(input) && graph.type(input).element_count() == 1) continue;
-    if (input == no_value || found != no_value) return no_value;
-    found = input;
-  }
+  const ValueId found = producer == no_node ? no_value : operand_beside_numbers(graph, graph.node(producer));
   return found != no_value && graph.type(found).shape == graph.type(id).shape ? found : no_value;
 }
 
