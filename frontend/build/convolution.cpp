@@ -424,8 +424,7 @@ Sym gradient_by_lines(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow
 bool is_kept_whole(Sym grad, Sym x, std::int64_t groups) {
   const bool fills_vectors = x.dim(1) % vector_channels == 0 && grad.dim(1) % vector_channels == 0;
   const bool is_joined = fills_vectors && x.dim(1) > groups && grad.dim(1) > groups;
-  return x.rank() == 4 && (x.dtype() == DType::bf16 || x.dtype() == DType::f16) &&
-         (groups == 1 || is_depthwise(grad, x, groups) || is_joined);
+  return x.rank() == 4 && is_half(x.dtype()) && (groups == 1 || is_depthwise(grad, x, groups) || is_joined);
 }
 
 bool is_kept_in_blocks(Sym grad, Sym x, const Dims& filter_dims, const EvenWindow& window,

@@ -123,8 +123,7 @@ void flex_attention(ImportContext& c) {
   if (q.rank() != 4) throw ModelError("the query has rank {}, expected 4", q.rank());
   const Sym k = repeat_heads(c.input(1), q.dim(1));
   const Sym v = repeat_heads(c.input(2), q.dim(1));
-  const bool is_half = q.dtype() == DType::f16 || q.dtype() == DType::bf16;
-  DType precision = is_half ? DType::f32 : q.dtype();
+  DType precision = is_half(q.dtype()) ? DType::f32 : q.dtype();
   if (c.has_attribute("softmax_precision"))
     precision = dtype_of_onnx(static_cast<int>(c.integer("softmax_precision", 1)));
   const double scale = c.real("scale", 1 / std::sqrt(static_cast<double>(q.dim(3))));

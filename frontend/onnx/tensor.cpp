@@ -100,7 +100,7 @@ Tensor from_integer_field(const TensorProto& proto, DType dtype, const Dims& dim
   if (field.size() != count)
     throw ModelError("{}: {} values are given, its dims need {}", describe(proto), field.size(), count);
   Tensor tensor(dtype, dims);
-  const bool holds_bits = dtype == DType::f16 || dtype == DType::bf16;
+  const bool holds_bits = is_half(dtype);
   for (int i = 0; i < field.size(); ++i) {
     if (is_narrow_float(dtype)) {
       static_cast<std::uint8_t*>(tensor.mutable_data())[i] = static_cast<std::uint8_t>(field.Get(i));

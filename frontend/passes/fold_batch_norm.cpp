@@ -69,7 +69,7 @@ const Node* conv_before(const Graph& graph, ValueId x) {
   const Node* cast = producer_if(graph, x, Op::cast);
   const ValueId source = cast == nullptr ? x : cast->inputs[0];
   const DType dtype = graph.type(source).dtype;
-  const bool is_served = cast == nullptr ? dtype == DType::f32 : dtype == DType::bf16 || dtype == DType::f16;
+  const bool is_served = cast == nullptr ? dtype == DType::f32 : is_half(dtype);
   return is_served && graph.type(x).dtype == DType::f32 ? producer_if(graph, source, Op::conv) : nullptr;
 }
 

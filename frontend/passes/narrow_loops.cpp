@@ -14,10 +14,6 @@
 namespace sylvite {
 namespace {
 
-bool is_half(DType dtype) {
-  return dtype == DType::bf16 || dtype == DType::f16;
-}
-
 /// The value of 16 bits that a cast makes an f32 of, or no_value.
 ValueId widened(const Graph& graph, ValueId id) {
   const Node* cast = producer_if(graph, id, Op::cast);

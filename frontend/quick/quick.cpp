@@ -72,10 +72,6 @@ const EvaluatorRow* find_evaluator(Op op, ResultTypes types) {
   return find_among(rows, op);
 }
 
-bool is_half(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16;
-}
-
 template <typename To, typename From>
 Tensor converted(const Tensor& tensor, DType to) {
   Tensor result(to, tensor.dims());

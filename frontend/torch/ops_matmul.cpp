@@ -12,7 +12,7 @@ namespace {
 /// Factors keep their digits: what is multiplied by one is of f32 at least.
 Sym scaled_by(TorchContext& c, Sym x, std::string_view name) {
   if (c.real(name, 1) == 1) return x;
-  const bool is_short = x.dtype() == DType::bf16 || x.dtype() == DType::f16;
+  const bool is_short = is_half(x.dtype());
   return (is_short ? cast(x, DType::f32) : x) * c.real(name);
 }
 
@@ -75,7 +75,7 @@ void attention(TorchContext& c) {
 
 /// What Op::attention_gradient takes.
 bool has_gradient_operations(TorchContext& c, Sym q, Sym k, Sym v) {
-  const bool is_narrow = q.dtype() == DType::bf16 || q.dtype() == DType::f16;
+  const bool is_narrow = is_half(q.dtype());
   return c.has_gradient_templates() && is_narrow && k.dims() == v.dims() && q.rank() == 4 &&
          q.dim(0) == k.dim(0) && q.dim(1) == k.dim(1) && q.dim(3) == k.dim(3);
 }

@@ -30,7 +30,7 @@ void safe_soft_max(TorchContext& c) {
 }
 
 DType wide_type(DType dtype) {
-  return dtype == DType::f16 || dtype == DType::bf16 ? DType::f32 : dtype;
+  return is_half(dtype) ? DType::f32 : dtype;
 }
 
 /// By statistics, each of which leaves its axes with extent 1. Scale and bias may be absent.

@@ -31,7 +31,7 @@ Sym reduced(Op op, const Reduction& r) {
 
 /// Narrow floats are summed in f32, as torch does.
 DType sum_dtype(DType result) {
-  return result == DType::f16 || result == DType::bf16 ? DType::f32 : result;
+  return is_half(result) ? DType::f32 : result;
 }
 
 template <Op op>

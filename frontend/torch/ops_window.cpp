@@ -206,7 +206,7 @@ void max_pool_gradient(TorchContext& c) {
   MapWindow window = read_pool_window<2>(c);
   window.dilations = per_axis(c, "dilation", 2, 1, 1);
   window = extended(window, read_extension(c, window, x));
-  const bool is_kept = c.has_gradient_templates() && (x.dtype() == DType::bf16 || x.dtype() == DType::f16);
+  const bool is_kept = c.has_gradient_templates() && is_half(x.dtype());
   const Sym result = is_kept ? c.builder().add(Op::max_pool_gradient, {grad, x},
                                                {{"kernel", window.kernel},
                                                 {"strides", window.strides},

@@ -30,10 +30,6 @@ DType beside_number(DType tensor, int kind) {
   return kind == 2 ? DType::f32 : DType::i64;
 }
 
-bool is_half(DType dtype) {
-  return is_float(dtype) && dtype_size(dtype) == 2;
-}
-
 }  // namespace
 
 DType promoted(Sym a, Sym b) {

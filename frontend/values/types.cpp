@@ -69,6 +69,10 @@ int dtype_bits(DType dtype) {
 bool is_float(DType dtype) {
   return dtype <= DType::f64;
 }
+bool is_half(DType dtype) {
+  return dtype == DType::f16 || dtype == DType::bf16;
+}
+
 bool is_signed_integer(DType dtype) {
   return dtype >= DType::i8 && dtype <= DType::i64;
 }

@@ -44,6 +44,7 @@ enum class DType : std::uint8_t {
 [[nodiscard]] std::size_t dtype_size(DType dtype);       ///< bytes of one element in memory, 1 at least
 [[nodiscard]] int dtype_bits(DType dtype);               ///< bits that count: 4 for i4; 8 for boolean
 [[nodiscard]] bool is_float(DType dtype);
+[[nodiscard]] bool is_half(DType dtype);  ///< f16 or bf16
 [[nodiscard]] bool is_signed_integer(DType dtype);
 [[nodiscard]] bool is_unsigned_integer(DType dtype);  ///< boolean is not an integer
 [[nodiscard]] bool is_narrow(DType dtype);            ///< storage only; in none of the three families above

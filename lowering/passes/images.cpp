@@ -103,7 +103,7 @@ bool stays_finite(const Graph& graph, const Node& node) {
   const bool by_number =
       node.op == Op::div && graph.is_constant(node.inputs[1]) && type(1).element_count() == 1;
   const DType to = graph.type(node.outputs[0]).dtype;
-  const bool widens = to == DType::f32 && (type(0).dtype == DType::bf16 || type(0).dtype == DType::f16);
+  const bool widens = to == DType::f32 && is_half(type(0).dtype);
   const bool has_integers = is_integer(to) || (to == DType::f32 && is_integer(type(0).dtype));
   const bool converts = node.op == Op::cast && (widens || has_integers);
   return has_trait(node.op, OpTrait::finite) || by_number || converts;

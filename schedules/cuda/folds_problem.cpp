@@ -236,7 +236,7 @@ std::string read_number(const Source& source, std::size_t number, CudaFolds& pro
   read_fold_itself(source.parts, output, result);
   if (result.fold < 0) {
     if (!is_float_storage(own.dtype) && own.dtype != DType::boolean) return "a number is no float";
-    const bool fast = own.dtype == DType::bf16 || own.dtype == DType::f16;
+    const bool fast = is_half(own.dtype);
     const Dims kept = kept_dims(source.folded.dims(), source.dims.axes);
     const std::string refusal =
         read_part(source, output, groups, fmt::format("number{}", number), fast, kept,

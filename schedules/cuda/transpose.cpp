@@ -196,10 +196,6 @@ std::vector<CudaExtent> extents_of(const CudaTransposeProblem& problem) {
   return extents;
 }
 
-bool is_half(DType type) {
-  return type == DType::bf16 || type == DType::f16;
-}
-
 /// What is read and written; "" or why not.
 std::string read_types(DType from, DType to, CudaTransposeProblem& problem) {
   if (from == to) {

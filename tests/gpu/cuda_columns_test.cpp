@@ -50,7 +50,7 @@ void expect_agrees(const Kernel& kernel) {
         run_template_outputs(make_cuda_columns(reading.problem, choice), kernel, inputs, 2);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       const TensorType& type = kernel.body.type(kernel.body.outputs[i]);
-      const bool is_narrow = type.dtype == DType::bf16 || type.dtype == DType::f16;
+      const bool is_narrow = is_half(type.dtype);
       EXPECT_LT(error_of(results[i], pack(wanted[i], layout_packing(type))), is_narrow ? 1e-2 : 1e-4)
           << choice.to_string() << " result " << i;
     }

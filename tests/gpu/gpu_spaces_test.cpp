@@ -19,7 +19,7 @@ namespace {
 bool has_narrow_output(const Kernel& kernel) {
   return std::ranges::any_of(kernel.body.outputs, [&](ValueId output) {
     const DType dtype = kernel.body.type(output).dtype;
-    return dtype == DType::bf16 || dtype == DType::f16;
+    return is_half(dtype);
   });
 }
 
