@@ -13,6 +13,7 @@ extern const std::string_view launcher_object;
 extern const std::string_view launcher_arguments_object;
 extern const std::string_view cuda_launcher_object;
 extern const std::string_view cuda_launcher_run_object;
+extern const std::string_view cuda_launcher_states_object;
 extern const std::string_view weights_file_object;
 extern const std::string_view sized_program_object;
 extern const std::string_view first_places_object;

@@ -79,11 +79,20 @@ BoxTables::BoxTables(const ExportedProgram& program, TableNumbers& numbers, std:
   conditions.reserve(condition_count_);
   for (const ExportedCondition& each : program.conditions)
     conditions.push_back(fmt::format("{{{}, {}, {}}}", numbers.of(each.number), each.low, each.high));
+  std::vector<std::string> grown;
+  if (program.room) {
+    added_ = numbers.of(program.room->added);
+    for (const ExportedRoom::Input& input : program.room->inputs)
+      grown.push_back(fmt::format("{{{}, {}, {}, {}}}", input.number, input.axis, input.element_bytes,
+                                  numbers.of(input.beyond)));
+  }
+  grown_count_ = grown.size();
   text_ = array_of("const int64_t", name("low"), words(program.box.low)) +
           array_of("const int64_t", name("high"), words(program.box.high)) +
           array_of("const int64_t", name("input_dims"), port_dims(numbers, program.inputs)) +
           array_of("const int64_t", name("output_dims"), port_dims(numbers, program.outputs)) +
-          array_of("const struct sylvite_condition", name("conditions"), conditions);
+          array_of("const struct sylvite_condition", name("conditions"), conditions) +
+          array_of("const struct sylvite_grown", name("grown"), grown);
 }
 
 std::string BoxTables::name(const std::string& table) const {
@@ -91,9 +100,9 @@ std::string BoxTables::name(const std::string& table) const {
 }
 
 std::string BoxTables::row() const {
-  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}}}", name("low"), name("high"),
+  return fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", name("low"), name("high"),
                      numbers_.count() > 0 ? name("numbers") : "0", name("conditions"), name("input_dims"),
-                     name("output_dims"), condition_count_);
+                     name("output_dims"), name("grown"), added_, condition_count_, grown_count_);
 }
 
 }  // namespace sylvite

@@ -47,6 +47,8 @@ class BoxTables {
   TableNumbers& numbers_;
   std::size_t number_;
   std::size_t condition_count_;
+  std::size_t grown_count_;
+  std::string added_ = "0";
   std::string text_;
 };
 

@@ -118,11 +118,6 @@ Sources cpu_sources(const std::vector<const Built*>& programs, ExportedModel& mo
 
 Sources cuda_sources(ExportedModel& model, const WeightsFile& weights, std::vector<std::string> architectures,
                      std::vector<std::string>& warnings) {
-  if (model.growth)
-    throw UnsupportedError(
-        "caches that grow, in a library for a GPU: export with compile.device=cpu, or a model whose caches "
-        "have "
-        "room (see States in docs/command.md)");
   if (architectures.empty())
     architectures.push_back(fmt::format("sm_{}", cuda::Device::get().card().capability));
   const std::vector<std::vector<CudaCode>> codes = device_codes(model.programs, architectures, warnings);
@@ -131,7 +126,8 @@ Sources cuda_sources(ExportedModel& model, const WeightsFile& weights, std::vect
       identified(model, weights, [&](const ExportedModel& each) { return cuda_tables_source(each, codes); });
   sources.header = cuda_interface_header(model);
   sources.objects = {{"sylvite_launcher_cuda.o", embedded::cuda_launcher_object},
-                     {"sylvite_launcher_cuda_run.o", embedded::cuda_launcher_run_object}};
+                     {"sylvite_launcher_cuda_run.o", embedded::cuda_launcher_run_object},
+                     {"sylvite_launcher_cuda_states.o", embedded::cuda_launcher_states_object}};
   return sources;
 }
 

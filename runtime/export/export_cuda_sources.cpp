@@ -94,13 +94,14 @@ class CudaProgramText {
                        array("sylvite_cuda_argument", "arguments", arguments_) +
                        array("sylvite_cuda_launch", "launches", launches_) +
                        array("sylvite_cuda_copy", "copies", copies) + box_.function();
-    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", box_.row(), box_.name("places"),
-                       box_.name("maps"), box_.name("arguments"), box_.name("launches"), box_.name("copies"),
-                       places_.size(), maps_.size(), arguments_.size(), launches_.size(), copies.size());
+    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", box_.name("places"), box_.name("maps"),
+                       box_.name("arguments"), box_.name("launches"), box_.name("copies"), places_.size(),
+                       maps_.size(), arguments_.size(), launches_.size(), copies.size());
     return text;
   }
   /// Once they are written.
   [[nodiscard]] const std::string& row() const { return row_; }
+  [[nodiscard]] std::string box_row() const { return box_.row(); }
   [[nodiscard]] std::size_t number_count() const { return numbers_.count(); }
 
  private:
@@ -216,26 +217,25 @@ std::string cuda_tables_source(const ExportedModel& model, const std::vector<std
   const Images images(model.programs);
   std::string text = tables_begin(model, embedded::cuda_launcher_header);
   std::string programs, bytes;
-  std::vector<std::string> rows;
+  std::vector<std::string> rows, boxes;
   std::size_t number_count = 0;
   std::int64_t arena_bytes = 0, scratch_bytes = 0;
   for (std::size_t i = 0; i < model.programs.size(); ++i) {
     CudaProgramText program(model, i, images, bytes);
     programs += program.write();
     rows.push_back(program.row());
+    boxes.push_back(program.box_row());
     number_count = std::max(number_count, program.number_count());
     arena_bytes = std::max(arena_bytes, model.programs[i].arena_bytes);
     scratch_bytes = std::max(scratch_bytes, model.programs[i].scratch_bytes);
   }
   text += fmt::format("static const _Alignas(8) unsigned char bytes[] = {};\n\n", c_string(bytes));
-  text += programs + array_of("const struct sylvite_cuda_program", "programs", rows) + code_tables(codes);
+  text += programs + array_of("const struct sylvite_box", "boxes", boxes) +
+          array_of("const struct sylvite_cuda_program", "programs", rows) + code_tables(codes);
   text += fmt::format(
-      "static const struct sylvite_cuda_tables tables = {{\n  {}, {}, {}, {}, {}, {}, {},\n  inputs, "
-      "outputs, states, state_offsets, size_infos, bytes, codes, images, programs,\n"
-      "  {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model), arena_bytes,
-      scratch_bytes, model.plan->state_bytes, number_count, model.plan->inputs.size(),
-      model.plan->outputs.size(), model.plan->states.size(), model.sizes.size(), codes.size(), rows.size());
+      "static const struct sylvite_cuda_tables tables = {{\n  {},\n  {}, {}, bytes, codes, images, programs, "
+      "{},\n}};\n",
+      interface_row(model, number_count), arena_bytes, scratch_bytes, codes.size());
   return text + '\n' + interface_functions(model, embedded::cuda_model_functions, "sylvite_cuda");
 }
 

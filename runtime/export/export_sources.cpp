@@ -81,25 +81,8 @@ std::string c_string(std::string_view text) {
   return result + '"';
 }
 
-std::vector<std::string> state_offsets(const Plan& plan) {
-  std::vector<std::string> rows;
-  rows.reserve(plan.states.size());
-  for (const Port& state : plan.states)
-    rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
-  return rows;
-}
-
 std::string embedded_weights_symbol(const std::string& name) {
   return name + "_embedded_weights";
-}
-
-std::string embedded_weights(const ExportedModel& model) {
-  return model.embeds_weights ? embedded_weights_symbol(model.name) : "0";
-}
-
-std::string embedded_weights_declaration(const ExportedModel& model) {
-  if (!model.embeds_weights) return "";
-  return fmt::format("extern const unsigned char {}[];\n\n", embedded_weights_symbol(model.name));
 }
 
 std::string array_of(std::string_view type, std::string_view name, const std::vector<std::string>& rows) {
@@ -107,21 +90,6 @@ std::string array_of(std::string_view type, std::string_view name, const std::ve
   for (const std::string& row : rows) text += fmt::format("  {},\n", row);
   if (rows.empty()) text += type.find("struct") == std::string_view::npos ? "  0,\n" : "  {0},\n";
   return text + "};\n\n";
-}
-
-std::string tensor_infos(const std::vector<Port>& ports, const std::string& what) {
-  std::string text;
-  std::vector<std::string> rows;
-  for (std::size_t i = 0; i < ports.size(); ++i) {
-    const Port& port = ports[i];
-    const Dims dims = port.type.dims();
-    text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
-                        dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
-    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", c_string(port.name),
-                               c_string(dtype_name(port.type.dtype)), dims.size(), what, i,
-                               port.type.byte_size()));
-  }
-  return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
 }
 
 std::string filled(std::string_view pattern, const std::string& name,
@@ -149,6 +117,8 @@ std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedM
       model.growth ? "SYLVITE_NO_ROOM where states would become longer than they can be. " : "";
   return {{"@run_says@", fmt::format("/* {}{}Arrays must be aligned for their type. Returns a status. */",
                                      sizes_say, room_says)},
+          {"@capture_says@", model.growth ? "Is refused while the stream is captured into a CUDA graph."
+                                          : "May be captured into a CUDA graph."},
           {"@open_functions@", std::string(model.is_open() ? embedded::model_header_open : "")},
           {"@sizes_given@", has_sizes ? "sizes, " : ""},
           {"@sizes@", has_sizes ? "const int64_t* sizes, " : ""},
@@ -163,6 +133,44 @@ std::string interface_functions(const ExportedModel& model, std::string_view fun
          (model.is_open() ? filled(embedded::model_functions_open, model.name, parts) : "");
 }
 
+namespace {
+
+std::vector<std::string> state_offsets(const Plan& plan) {
+  std::vector<std::string> rows;
+  rows.reserve(plan.states.size());
+  for (const Port& state : plan.states)
+    rows.push_back(std::to_string(plan.buffers.at(static_cast<std::size_t>(state.buffer)).offset));
+  return rows;
+}
+
+/// The weights in the library, and their declaration; none where they are in a file.
+std::string embedded_weights(const ExportedModel& model) {
+  return model.embeds_weights ? embedded_weights_symbol(model.name) : "0";
+}
+
+std::string embedded_weights_declaration(const ExportedModel& model) {
+  if (!model.embeds_weights) return "";
+  return fmt::format("extern const unsigned char {}[];\n\n", embedded_weights_symbol(model.name));
+}
+
+/// The descriptions of inputs, outputs or states; `what` is "input", "output" or "state".
+std::string tensor_infos(const std::vector<Port>& ports, const std::string& what) {
+  std::string text;
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < ports.size(); ++i) {
+    const Port& port = ports[i];
+    const Dims dims = port.type.dims();
+    text += fmt::format("static const int64_t {}{}_dims[] = {{{}}};\n", what, i,
+                        dims.empty() ? "0" : fmt::format("{}", fmt::join(dims, ", ")));
+    rows.push_back(fmt::format("{{{}, {}, {}, {}{}_dims, {}}}", c_string(port.name),
+                               c_string(dtype_name(port.type.dtype)), dims.size(), what, i,
+                               port.type.byte_size()));
+  }
+  return text + array_of("const struct sylvite_tensor_info", what + "s", rows);
+}
+
+}  // namespace
+
 std::string tables_begin(const ExportedModel& model, std::string_view launcher_header) {
   return fmt::format(
              "/* Tables of the exported model {0}. Made by Sylvite. */\n#include \"{0}.h\"\n\n{1}\n{2}\n",
@@ -174,6 +182,17 @@ std::string tables_begin(const ExportedModel& model, std::string_view launcher_h
          embedded_weights_declaration(model);
 }
 
+std::string interface_row(const ExportedModel& model, std::size_t number_count) {
+  return fmt::format(
+      "{{{}, {}, {}, {},\n   inputs, outputs, states, state_offsets, {}, size_infos, boxes,\n   {}, {}, {}, "
+      "{}, "
+      "{}, {}, {}, {}}}",
+      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
+      model.plan->state_bytes, model.growth ? model.growth->capacity : 0, length_state(model), number_count,
+      model.plan->inputs.size(), model.plan->outputs.size(), model.plan->states.size(), model.sizes.size(),
+      model.programs.size());
+}
+
 std::string tables_source(const ExportedModel& model) {
   std::string text = tables_begin(model, embedded::launcher_header);
   const ProgramTables programs = program_tables(model);
@@ -181,12 +200,8 @@ std::string tables_source(const ExportedModel& model) {
   const std::vector<std::string> features = feature_rows(model.target);
   text += array_of("const struct sylvite_feature", "features", features);
   text += fmt::format(
-      "static const struct sylvite_tables tables = {{\n  {}, {}, {}, {}, {}, {},\n  inputs, outputs, states, "
-      "state_offsets, size_infos, programs, features,\n  {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {},\n}};\n",
-      c_string(model.name), c_string(model.id), model.weight_bytes, embedded_weights(model),
-      programs.arena_bytes, model.plan->state_bytes, model.growth ? model.growth->capacity : 0,
-      length_state(model), programs.number_count, model.plan->inputs.size(), model.plan->outputs.size(),
-      model.plan->states.size(), model.sizes.size(), model.programs.size(), features.size(),
+      "static const struct sylvite_tables tables = {{\n  {},\n  {}, programs, features, {}, {}, {},\n}};\n",
+      interface_row(model, programs.number_count), programs.arena_bytes, features.size(),
       (static_cast<int>(halide_target_feature_end) + 63) / 64, has_amx(model.target) ? 1 : 0);
   return text + '\n' + interface_functions(model, embedded::model_functions, "sylvite_model");
 }

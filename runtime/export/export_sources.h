@@ -28,12 +28,11 @@ struct ExportedModel {
 };
 
 [[nodiscard]] std::string embedded_weights_symbol(const std::string& name);
-/// What sylvite_tables::weights is, and its declaration; none where the weights are in a file.
-[[nodiscard]] std::string embedded_weights(const ExportedModel& model);
-[[nodiscard]] std::string embedded_weights_declaration(const ExportedModel& model);
 
 /// C text that the tables of all exports are made of: what they begin with, the launcher's header, and where states and sizes are.
 [[nodiscard]] std::string tables_begin(const ExportedModel& model, std::string_view launcher_header);
+/// sylvite_interface of embed/sized_program.h, after those tables and the array `boxes`.
+[[nodiscard]] std::string interface_row(const ExportedModel& model, std::size_t number_count);
 /// What differs between the functions of models with sizes and of others; `launcher` begins the names of the launcher's.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> interface_parts(const ExportedModel& model,
                                                                                std::string_view launcher);
@@ -48,10 +47,6 @@ struct ExportedModel {
 /// `static TYPE NAME[] = {ROWS};`, with one null row when there are none: C has no empty arrays.
 [[nodiscard]] std::string array_of(std::string_view type, std::string_view name,
                                    const std::vector<std::string>& rows);
-/// Rows of a table: where each state lies in those of a model, in bytes.
-[[nodiscard]] std::vector<std::string> state_offsets(const Plan& plan);
-/// The descriptions of inputs, outputs or states; `what` is "input", "output" or "state".
-[[nodiscard]] std::string tensor_infos(const std::vector<Port>& ports, const std::string& what);
 /// The template with every @types@ replaced by the types all models share, what `parts` names likewise, then every @ by the
 /// name.
 [[nodiscard]] std::string filled(std::string_view pattern, const std::string& name,

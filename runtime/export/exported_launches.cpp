@@ -247,11 +247,7 @@ class LaunchWriter {
     const Extent offset =
         number([&](const ProgramCase& each) { return static_cast<std::int64_t>(get(each).offset); });
     if (first.region != cuda::Region::weight) return {first.region, first.number, offset};
-    const auto slot = static_cast<std::int64_t>(first.number);
-    const auto table = weights_.tables.find(slot);
-    const Extent start =
-        table != weights_.tables.end() ? table->second : Extent(weights_.slots.at(first.number));
-    return {first.region, 0, start + offset};
+    return {first.region, 0, weights_.at(first.number) + offset};
   }
 
   FittedNumbers& numbers_;

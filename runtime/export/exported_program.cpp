@@ -19,6 +19,10 @@ class ProgramWriter {
   ExportedProgram write(const std::vector<std::string>& symbols, const WeightPlaces& weights) {
     const Plan& plan = *greatest_.plan;
     program_.arena_bytes = plan.arena_bytes;
+    for (const ProgramCase& each : cases_)
+      if (each.notes != nullptr)
+        program_.scratch_bytes =
+            std::max(program_.scratch_bytes, static_cast<std::int64_t>(each.notes->scratch_bytes));
     for (std::size_t i = 0; i < plan.inputs.size(); ++i)
       program_.inputs.push_back(dims(
           [&](const ProgramCase& each) { return each.plan->inputs[i].type.dims(); }, plan.inputs[i].name));
@@ -80,11 +84,8 @@ class ProgramWriter {
       added.has_outer_blocks = one.has_outer_blocks;
       added.stored = dims([&](const ProgramCase& each) { return argument(each).stored; }, launch.name);
       if (added.kind == BufferKind::weight) {
-        check_table(launch, i, added.stored);
-        const auto table = weights.tables.find(one.place.number);
-        added.place = table != weights.tables.end()
-                          ? table->second
-                          : Extent(weights.slots.at(static_cast<std::size_t>(one.place.number)));
+        check_table(index, i);
+        added.place = weights.at(one.place.number);
         continue;
       }
       added.place = number([&](const ProgramCase& each) { return argument(each).place.number; }, launch.name);
@@ -100,24 +101,26 @@ class ProgramWriter {
 
   void add_device_launches(std::size_t index, const WeightPlaces& weights) {
     (void)add_conditions(cases_[0].plan->launches[index]);
+    const std::vector<Argument>& arguments = cases_[0].bindings.launches[index].arguments;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].place.kind == BufferKind::weight) check_table(index, i);
     for (ExportedDeviceLaunch& launch : exported_launches(numbers_, index, weights, device_))
       program_.device_launches.push_back(std::move(launch));
-    for (const ProgramCase& each : cases_)
-      program_.scratch_bytes =
-          std::max(program_.scratch_bytes, static_cast<std::int64_t>(each.notes->scratch_bytes));
   }
 
   /// Of a table that is shorter at other sizes, the first bytes are those that count: it lies as the model has it.
-  void check_table(const Launch& launch, std::size_t argument, const std::vector<Extent>& stored) const {
-    if (std::ranges::all_of(stored, &Extent::is_known)) return;
-    for (const ProgramCase& each : cases_) {
-      const auto buffer = static_cast<std::size_t>(launch.arguments[argument]);
-      const auto index = static_cast<std::size_t>(&launch - cases_[0].plan->launches.data());
-      if (each.plan->buffers.at(buffer).type.dims() !=
-          each.bindings.launches[index].arguments[argument].stored)
+  void check_table(std::size_t index, std::size_t argument) const {
+    const Launch& launch = cases_[0].plan->launches[index];
+    const auto stored = [&](const ProgramCase& each) -> const Dims& {
+      return each.bindings.launches[index].arguments[argument].stored;
+    };
+    const auto is_same = [&](const ProgramCase& each) { return stored(each) == stored(cases_[0]); };
+    if (std::ranges::all_of(cases_, is_same)) return;
+    const auto buffer = static_cast<std::size_t>(launch.arguments[argument]);
+    for (const ProgramCase& each : cases_)
+      if (each.plan->buffers.at(buffer).type.dims() != stored(each))
         throw UnsupportedError("'{}' reads a table that is packed, and another one at each size",
                                launch.name);
-    }
   }
 
   /// Of the sizes of the launch's kernel, which it returns.
@@ -156,7 +159,7 @@ class ProgramWriter {
       const auto port = std::ranges::find(ports, grown.name, &Port::name);
       if (port == ports.end()) continue;  // nothing reads it
       room.inputs.push_back(
-          {static_cast<std::size_t>(port - ports.begin()), grown.axis,
+          {static_cast<std::size_t>(port - ports.begin()), grown.axis, dtype_size(port->type.dtype),
            number([&](const ProgramCase& each) { return each.room->inputs.at(i).beyond; }, grown.name)});
     }
   }

@@ -85,6 +85,7 @@ struct ExportedRoom {
   struct Input {
     std::size_t number = 0;
     std::size_t axis = 0;
+    std::size_t element_bytes = 0;
     Extent beyond;
   };
   Extent added;
@@ -127,6 +128,11 @@ struct WeightPlaces {
   /// By slot, of tables that are others at other sizes; these lie one after another.
   std::map<std::int64_t, Extent> tables = {};
   std::function<std::int64_t(std::int64_t)> returned;
+
+  [[nodiscard]] Extent at(std::int64_t slot) const {
+    const auto table = tables.find(slot);
+    return table != tables.end() ? table->second : Extent(slots.at(static_cast<std::size_t>(slot)));
+  }
 };
 
 /// Of a program for a device: its code, and sizes of the box, at which numbers are compared that host code computes.

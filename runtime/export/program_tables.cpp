@@ -18,10 +18,7 @@ namespace {
 class ProgramText {
  public:
   ProgramText(const ExportedModel& model, std::size_t number)
-      : model_(model),
-        program_(model.programs[number]),
-        numbers_(model.sizes),
-        box_(program_, numbers_, number) {}
+      : program_(model.programs[number]), numbers_(model.sizes), box_(program_, numbers_, number) {}
 
   std::string write() {
     for (const ExportedLaunch& launch : program_.launches) add_launch(launch);
@@ -30,23 +27,20 @@ class ProgramText {
     for (const ExportedCopy& copy : program_.copies)
       copies.push_back(fmt::format("{{{}, {}, {}, {}}}", copy.output, source_name(copy.kind), copy.place,
                                    numbers_.of(copy.bytes)));
-    const std::vector<std::string> grown = grown_rows();
-    const std::string added = numbers_.of(program_.room ? program_.room->added : Extent(0));
     std::string text = box_.text() + array("const int64_t", "dims", dims_) +
                        array("const struct sylvite_argument", "arguments", arguments_) +
                        array("const struct sylvite_launch", "launches", launches_) +
                        array("const struct sylvite_loop", "loops", loop_rows()) +
-                       array("const struct sylvite_copy", "copies", copies) +
-                       array("const struct sylvite_grown", "grown", grown);
+                       array("const struct sylvite_copy", "copies", copies);
     text += box_.function();  // once all tables have asked for their numbers
-    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", box_.row(), name("dims"),
-                       name("arguments"), name("launches"), name("loops"), name("copies"), name("grown"),
-                       added, argument_count_, dim_count_, launches_.size(), program_.loops.size(),
-                       copies.size(), grown.size());
+    row_ = fmt::format("{{{}, {}, {}, {}, {}, {}, {}, {}, {}, {}}}", name("dims"), name("arguments"),
+                       name("launches"), name("loops"), name("copies"), argument_count_, dim_count_,
+                       launches_.size(), program_.loops.size(), copies.size());
     return text;
   }
   /// Once they are written.
   [[nodiscard]] const std::string& row() const { return row_; }
+  [[nodiscard]] std::string box_row() const { return box_.row(); }
   [[nodiscard]] std::size_t number_count() const { return numbers_.count(); }
 
  private:
@@ -62,16 +56,6 @@ class ProgramText {
       rows.push_back(fmt::format("{{{}, {}, {}}}", loop.first, loop.end, numbers_.of(loop.trips)));
     return rows;
   }
-  [[nodiscard]] std::vector<std::string> grown_rows() {
-    std::vector<std::string> rows;
-    if (!program_.room) return rows;
-    for (const ExportedRoom::Input& input : program_.room->inputs)
-      rows.push_back(fmt::format("{{{}, {}, {}, {}}}", input.number, input.axis,
-                                 dtype_size(model_.plan->inputs.at(input.number).type.dtype),
-                                 numbers_.of(input.beyond)));
-    return rows;
-  }
-
   void add_launch(const ExportedLaunch& launch) {
     launches_.push_back(fmt::format("{{{}_argv, {}, {}, {}}}", launch.symbol, c_string(launch.name),
                                     argument_count_, launch.arguments.size() + launch.sizes.size()));
@@ -108,7 +92,6 @@ class ProgramText {
     return known->second;
   }
 
-  const ExportedModel& model_;
   const ExportedProgram& program_;
   TableNumbers numbers_;
   BoxTables box_;
@@ -131,15 +114,17 @@ ProgramTables program_tables(const ExportedModel& model) {
   for (const std::string& symbol : symbols)
     tables.text += fmt::format("extern int {}_argv(void**);\n", symbol);
   tables.text += '\n';
-  std::vector<std::string> rows;
+  std::vector<std::string> rows, boxes;
   for (std::size_t i = 0; i < model.programs.size(); ++i) {
     ProgramText program(model, i);
     tables.text += program.write();
     rows.push_back(program.row());
+    boxes.push_back(program.box_row());
     tables.arena_bytes = std::max(tables.arena_bytes, model.programs[i].arena_bytes);
     tables.number_count = std::max(tables.number_count, program.number_count());
   }
-  tables.text += array_of("const struct sylvite_program", "programs", rows);
+  tables.text += array_of("const struct sylvite_box", "boxes", boxes) +
+                 array_of("const struct sylvite_program", "programs", rows);
   return tables;
 }
 

@@ -10,7 +10,7 @@
 namespace sylvite {
 
 struct ProgramTables {
-  std::string text;  ///< ends with the array `programs`
+  std::string text;  ///< ends with the arrays `boxes` and `programs`
   std::int64_t arena_bytes = 0;
   std::size_t number_count = 0;
 };

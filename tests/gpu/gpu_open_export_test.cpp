@@ -16,7 +16,8 @@ namespace {
 
 struct GivenRun {
   Sizes sizes;
-  Tensor input;
+  std::vector<Tensor> inputs;
+  bool resets = false;
 };
 
 class GpuOpenExport : public GpuTest {
@@ -25,6 +26,7 @@ class GpuOpenExport : public GpuTest {
     CompileOptions options = test_options(folder_.path());
     options.set["import.dims"] = dims;
     options.set["compile.device"] = device;
+    if (has_states_) options.set["import.state"] = "usual";
     return options;
   }
   /// The library as "opened", loaded; null without a C compiler.
@@ -58,25 +60,30 @@ class GpuOpenExport : public GpuTest {
     const auto output_dims =
         reinterpret_cast<int (*)(sylvite_model*, const std::int64_t*, int, std::int64_t*)>(
             find("opened_output_dims"));
+    const auto reset = reinterpret_cast<int (*)(sylvite_model*)>(find("opened_reset"));
     sylvite_model* model = nullptr;
     ASSERT_EQ(create(folder_.file("opened.weights").c_str(), &model), SYLVITE_OK) << message(nullptr);
     CompiledModel wanted = compile(folder_.file("opened.onnx"), options(dims, "cpu"));
     for (int turn = 0; turn < 2; ++turn)
       for (const GivenRun& each : runs) {
-        const Tensor expected = wanted.run({each.input}).at(0);
+        if (each.resets) wanted.reset_state();
+        if (each.resets) ASSERT_EQ(reset(model), SYLVITE_OK) << message(model);
+        const Tensor expected = wanted.run(each.inputs).at(0);
         Dims result_dims(static_cast<std::size_t>(expected.type().shape.size()));
         ASSERT_EQ(output_dims(model, each.sizes.data(), 0, result_dims.data()), SYLVITE_OK) << message(model);
         ASSERT_EQ(result_dims, expected.dims());
         Tensor result(expected.dtype(), expected.dims());
-        const void* inputs[] = {each.input.data()};
+        std::vector<const void*> inputs;
+        for (const Tensor& input : each.inputs) inputs.push_back(input.data());
         void* outputs[] = {result.mutable_data()};
-        ASSERT_EQ(run(model, each.sizes.data(), inputs, outputs), SYLVITE_OK) << message(model);
+        ASSERT_EQ(run(model, each.sizes.data(), inputs.data(), outputs), SYLVITE_OK) << message(model);
         expect_near(result, expected, 2e-3);
       }
     reinterpret_cast<void (*)(sylvite_model*)>(find("opened_destroy"))(model);
   }
 
   TemporaryFolder folder_;
+  bool has_states_ = false;
 };
 
 TEST_F(GpuOpenExport, ATransformerTakesBatchAndLength) {
@@ -90,7 +97,26 @@ TEST_F(GpuOpenExport, ATransformerTakesBatchAndLength) {
   std::vector<GivenRun> runs;
   for (const Sizes& sizes : std::vector<Sizes>{
            {1, 64}, {3, 80}, {1, 1}, {2, 7}, {3, 1}, {3, 5}, {1, 15}, {2, 16}, {1, 33}, {2, 63}, {3, 65}})
-    runs.push_back({sizes, token_tensor(sizes[0], sizes[1], 0)});
+    runs.push_back({sizes, {token_tensor(sizes[0], sizes[1], 0)}});
+  expect_results(library, dims, runs);
+}
+
+TEST_F(GpuOpenExport, StatesGrowByWhatARunAdds) {
+  GrowingDecoder decoder;
+  decoder.layers = 1;
+  has_states_ = true;
+  const std::string dims = "batch=1,sequence=1..6@1,past_sequence=1..16";
+  void* library = exported(decoder.model().SerializeAsString(), dims);
+  if (library == nullptr) GTEST_SKIP() << "no C compiler";
+  std::vector<GivenRun> runs;
+  std::int64_t at = 0;
+  for (const std::int64_t added : {4, 1, 1, 6, 1, 3}) {
+    Tensor positions(DType::i64, {1, added}), mask(DType::i64, {1, at + added});
+    for (std::int64_t i = 0; i < added; ++i) positions.set_int64(i, at + i);
+    for (std::int64_t i = 0; i < mask.size(); ++i) mask.set_int64(i, 1);
+    runs.push_back({{added}, {token_tensor(1, added, at), positions, mask}, at == 0});
+    at += added;
+  }
   expect_results(library, dims, runs);
 }
 
@@ -101,7 +127,7 @@ TEST_F(GpuOpenExport, ImagesMayHaveManySizes) {
   std::vector<GivenRun> runs;
   for (const Sizes& sizes : std::vector<Sizes>{
            {1, 32, 48}, {8, 64, 96}, {2, 48, 64}, {5, 32, 64}, {1, 96, 96}, {7, 80, 32}, {3, 48, 80}})
-    runs.push_back({sizes, sample_tensor(DType::f32, {sizes[0], 3, sizes[1], sizes[2]})});
+    runs.push_back({sizes, {sample_tensor(DType::f32, {sizes[0], 3, sizes[1], sizes[2]})}});
   expect_results(library, dims, runs);
 }
 

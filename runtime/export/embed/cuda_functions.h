@@ -23,7 +23,23 @@ struct cuda_config { /* CUlaunchConfig */
   struct cuda_attribute* attributes;
   unsigned attribute_count;
 };
+struct cuda_rows { /* CUDA_MEMCPY2D */
+  size_t from_first_byte, from_first_row;
+  int from_kind;
+  const void* from_host;
+  cuda_address from;
+  void* from_array;
+  size_t from_pitch;
+  size_t to_first_byte, to_first_row;
+  int to_kind;
+  void* to_host;
+  cuda_address to;
+  void* to_array;
+  size_t to_pitch, row_bytes, row_count;
+};
 enum {
+  CUDA_MEMORY_HOST = 1,
+  CUDA_MEMORY_DEVICE = 2,
   CUDA_ATTRIBUTE_CLUSTER = 4,
   CUDA_ATTRIBUTE_PROGRAMMATIC = 6,
   CUDA_CAPABILITY_MAJOR = 75,
@@ -51,6 +67,7 @@ enum {
   ROW(copy_to_device, "cuMemcpyHtoDAsync_v2", (cuda_address, const void*, size_t, cuda_handle))          \
   ROW(copy_to_host, "cuMemcpyDtoHAsync_v2", (void*, cuda_address, size_t, cuda_handle))                  \
   ROW(copy_on_device, "cuMemcpyDtoDAsync_v2", (cuda_address, cuda_address, size_t, cuda_handle))         \
+  ROW(copy_rows, "cuMemcpy2DAsync_v2", (const struct cuda_rows*, cuda_handle))                           \
   ROW(fill_bytes, "cuMemsetD8Async", (cuda_address, unsigned char, size_t, cuda_handle))                 \
   ROW(module_load, "cuModuleLoadData", (cuda_handle*, const void*))                                      \
   ROW(module_unload, "cuModuleUnload", (cuda_handle))                                                    \
@@ -65,6 +82,7 @@ enum {
        uint32_t, uint32_t, const uint32_t*, int, int, int, int))                                         \
   ROW(stream_create, "cuStreamCreate", (cuda_handle*, unsigned))                                         \
   ROW(stream_destroy, "cuStreamDestroy_v2", (cuda_handle))                                               \
+  ROW(stream_captures, "cuStreamIsCapturing", (cuda_handle, int*))                                       \
   ROW(stream_synchronize, "cuStreamSynchronize", (cuda_handle))
 
 #define SYLVITE_CUDA_MEMBER(member, name, parameters) int(*member) parameters;

@@ -54,7 +54,7 @@ static int check_cpu(const struct sylvite_tables* tables) {
       return sylvite_fail(
           create_error, SYLVITE_UNSUPPORTED_CPU,
           "%s was exported for processors with %s, which this one lacks; export it again on this machine",
-          tables->model, tables->features[i].name);
+          tables->interface.model, tables->features[i].name);
     }
   }
   if (tables->uses_amx && !request_amx()) {
@@ -62,7 +62,7 @@ static int check_cpu(const struct sylvite_tables* tables) {
         create_error, SYLVITE_UNSUPPORTED_CPU,
         "%s was exported for processors with AMX, which this system does not let programs use: it "
         "needs Linux 5.16; export it again on this machine",
-        tables->model);
+        tables->interface.model);
   }
   return SYLVITE_OK;
 }
@@ -70,8 +70,9 @@ static int check_cpu(const struct sylvite_tables* tables) {
 static int allocate(struct sylvite_model* model) {
   const struct sylvite_tables* tables = model->tables;
   if (sylvite_allocate_arguments(model)) return SYLVITE_OK;
-  return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes", tables->model,
-                      (unsigned long long)(tables->arena_bytes + tables->state_bytes));
+  return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "%s: out of memory for %llu bytes",
+                      tables->interface.model,
+                      (unsigned long long)(tables->arena_bytes + tables->interface.state_bytes));
 }
 
 int sylvite_model_create(const struct sylvite_tables* tables, const char* weights_path,
@@ -81,15 +82,15 @@ int sylvite_model_create(const struct sylvite_tables* tables, const char* weight
   if (model == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the place for the model is null");
   *model = NULL;
-  if (weights_path == NULL && tables->weights == NULL)
+  if (weights_path == NULL && tables->interface.weights == NULL)
     return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "create: the weights path is null");
   status = check_cpu(tables);
   if (status != SYLVITE_OK) return status;
   struct sylvite_model* made = calloc(1, sizeof(*made));
   if (made == NULL) return sylvite_fail(create_error, SYLVITE_OUT_OF_MEMORY, "create: out of memory");
   made->tables = tables;
-  const struct sylvite_wanted_weights wanted = {tables->model, tables->id, tables->weight_bytes,
-                                                tables->weights};
+  const struct sylvite_wanted_weights wanted = {tables->interface.model, tables->interface.id,
+                                                tables->interface.weight_bytes, tables->interface.weights};
   status = sylvite_map_weights(weights_path, &wanted, &made->weights, create_error);
   if (status == SYLVITE_OK) status = allocate(made);
   if (status != SYLVITE_OK) {
@@ -120,54 +121,33 @@ static int check_pointers(sylvite_model* model, const char* what, const void* co
 /* How long states are that grow, before the run. */
 static int64_t length_of(const struct sylvite_model* model) {
   int64_t length = 0;
-  if (model->tables->capacity > 0)
-    memcpy(&length, model->states + model->tables->state_offsets[model->tables->length_state],
+  if (model->tables->interface.capacity > 0)
+    memcpy(&length,
+           model->states + model->tables->interface.state_offsets[model->tables->interface.length_state],
            sizeof(length));
   return length;
 }
 
-static int check_room(sylvite_model* model) {
-  const struct sylvite_tables* tables = model->tables;
-  const int64_t length = length_of(model);
-  const int64_t added = sylvite_value_of(model->numbers, model->program->added);
-  if (tables->capacity == 0 || (length >= 0 && length <= tables->capacity - added)) return SYLVITE_OK;
-  return sylvite_fail(model->error, SYLVITE_NO_ROOM,
-                      "run: '%s' is %lld, and this run adds %lld: states have room for %lld",
-                      tables->states[tables->length_state].name, (long long)length, (long long)added,
-                      (long long)tables->capacity);
-}
-
 /* The first elements along the axis of memory of the greatest extent; what lies behind them is zero, or of another run. */
 static void widen(struct sylvite_model* model, const struct sylvite_grown* grown, const void* given) {
-  const struct sylvite_tables* tables = model->tables;
-  const int64_t* dims =
-      sylvite_dims_of(tables->inputs, model->program->box.input_dims, (int)grown->input);
-  size_t outer = 1;
-  size_t all = 1;
-  for (int i = 0; i < tables->inputs[grown->input].rank; ++i) {
-    const size_t extent = (size_t)sylvite_value_of(model->numbers, dims[i]);
-    if (i < (int)grown->axis) outer *= extent;
-    all *= extent;
-  }
-  const size_t wide = (size_t)sylvite_value_of(model->numbers, dims[grown->axis]);
-  if (all == 0) return;
-  const size_t row = grown->element_bytes * (all / outer / wide);
-  const size_t taken = row * (size_t)(length_of(model) + sylvite_value_of(model->numbers, grown->beyond));
+  const struct sylvite_rows rows =
+      sylvite_rows_of(&model->tables->interface, &model->taken, grown, length_of(model));
   char* to = model->widened[grown->input];
-  memset(to, 0, row * wide * outer);
-  for (size_t i = 0; i < outer; ++i) memcpy(to + i * row * wide, (const char*)given + i * taken, taken);
+  memset(to, 0, rows.wide * rows.count);
+  for (size_t i = 0; i < rows.count; ++i)
+    memcpy(to + i * rows.wide, (const char*)given + i * rows.given, rows.given);
 }
 
 static const void* input_of(const sylvite_model* model, const void* const* inputs, int64_t number) {
-  for (uint32_t i = 0; i < model->program->grown_count; ++i)
-    if (model->program->grown[i].input == number) return model->widened[number];
+  for (uint32_t i = 0; i < model->taken.box->grown_count; ++i)
+    if (model->taken.box->grown[i].input == number) return model->widened[number];
   return inputs[number];
 }
 
 static void bind_run(sylvite_model* model, const void* const* inputs, void* const* outputs) {
   const struct sylvite_program* program = model->program;
-  for (uint32_t i = 0; i < program->grown_count; ++i)
-    widen(model, &program->grown[i], inputs[program->grown[i].input]);
+  const struct sylvite_box* box = model->taken.box;
+  for (uint32_t i = 0; i < box->grown_count; ++i) widen(model, &box->grown[i], inputs[box->grown[i].input]);
   for (uint32_t i = 0; i < program->argument_count; ++i) {
     const struct sylvite_argument* argument = &program->arguments[i];
     if (argument->source == SYLVITE_INPUT)
@@ -182,7 +162,7 @@ static void copy_outputs(sylvite_model* model, const void* const* inputs, void* 
     const void* from = sylvite_place_of(model, copy->source, copy->place);
     if (copy->source == SYLVITE_INPUT) from = input_of(model, inputs, copy->place);
     if (copy->source == SYLVITE_OUTPUT) from = outputs[copy->place];
-    memcpy(outputs[copy->output], from, (size_t)sylvite_value_of(model->numbers, copy->bytes));
+    memcpy(outputs[copy->output], from, (size_t)sylvite_value_of(model->taken.numbers, copy->bytes));
   }
 }
 
@@ -195,10 +175,10 @@ static int call(sylvite_model* model, uint32_t number) {
 
 static int64_t window_offset(const struct sylvite_model* model, const struct sylvite_argument* argument,
                              int64_t trip) {
-  const int64_t period = sylvite_value_of(model->numbers, argument->period);
+  const int64_t period = sylvite_value_of(model->taken.numbers, argument->period);
   const int64_t place =
-      period > 0 ? (trip + sylvite_value_of(model->numbers, argument->phase)) % period : trip;
-  return sylvite_value_of(model->numbers, argument->stride) * place;
+      period > 0 ? (trip + sylvite_value_of(model->taken.numbers, argument->phase)) % period : trip;
+  return sylvite_value_of(model->taken.numbers, argument->stride) * place;
 }
 
 /* The arguments of a launch that move, at that trip of its loop. */
@@ -207,14 +187,14 @@ static void move_arguments(struct sylvite_model* model, uint32_t number, int64_t
   for (uint32_t i = launch->first_argument; i < launch->first_argument + launch->argument_count; ++i) {
     const struct sylvite_argument* argument = &model->program->arguments[i];
     if (argument->stride == 0) continue;
-    const int64_t place = sylvite_value_of(model->numbers, argument->place) +
+    const int64_t place = sylvite_value_of(model->taken.numbers, argument->place) +
                           window_offset(model, argument, trip) - window_offset(model, argument, 0);
     model->bound->buffers[i].host = sylvite_place_of(model, argument->source, place);
   }
 }
 
 static int run_loop(sylvite_model* model, const struct sylvite_loop* loop) {
-  const int64_t trips = sylvite_value_of(model->numbers, loop->trips);
+  const int64_t trips = sylvite_value_of(model->taken.numbers, loop->trips);
   for (int64_t trip = 0; trip < trips; ++trip) {
     for (uint32_t i = loop->first; i < loop->end; ++i) {
       move_arguments(model, i, trip);
@@ -242,11 +222,12 @@ static int run(sylvite_model* model, const int64_t* sizes, const void* const* in
   model->error[0] = 0;
   int status = sylvite_take_sizes(model, sizes);
   if (status == SYLVITE_OK)
-    status = check_pointers(model, "input", inputs, tables->inputs, tables->input_count);
+    status = check_pointers(model, "input", inputs, tables->interface.inputs, tables->interface.input_count);
   if (status == SYLVITE_OK)
-    status =
-        check_pointers(model, "output", (const void* const*)outputs, tables->outputs, tables->output_count);
-  if (status == SYLVITE_OK) status = check_room(model);
+    status = check_pointers(model, "output", (const void* const*)outputs, tables->interface.outputs,
+                            tables->interface.output_count);
+  if (status == SYLVITE_OK)
+    status = sylvite_check_room(&tables->interface, &model->taken, length_of(model), model->error);
   if (status != SYLVITE_OK) return status;
   if (pool_is_lost) {
     return sylvite_fail(
@@ -266,7 +247,7 @@ int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model,
                       const void* const* inputs, void* const* outputs) {
   int status;
   if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "run: the model is null");
-  status = sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
+  status = sylvite_enter(&model->guard, model->tables == tables, tables->interface.model, create_error);
   if (status != SYLVITE_OK) return status;
   status = run(model, sizes, inputs, outputs);
   sylvite_leave(&model->guard);
@@ -276,7 +257,7 @@ int sylvite_model_run(const struct sylvite_tables* tables, sylvite_model* model,
 static int enter(const struct sylvite_tables* tables, sylvite_model* model, const char* what) {
   int status;
   if (model == NULL) return sylvite_fail(create_error, SYLVITE_NULL_ARGUMENT, "%s: the model is null", what);
-  status = sylvite_enter(&model->guard, model->tables == tables, tables->model, create_error);
+  status = sylvite_enter(&model->guard, model->tables == tables, tables->interface.model, create_error);
   if (status == SYLVITE_OK) model->error[0] = 0;
   return status;
 }
@@ -284,7 +265,7 @@ static int enter(const struct sylvite_tables* tables, sylvite_model* model, cons
 int sylvite_model_reset(const struct sylvite_tables* tables, sylvite_model* model) {
   const int status = enter(tables, model, "reset");
   if (status != SYLVITE_OK) return status;
-  memset(model->states, 0, tables->state_bytes);
+  memset(model->states, 0, tables->interface.state_bytes);
   sylvite_leave(&model->guard);
   return SYLVITE_OK;
 }
@@ -295,7 +276,7 @@ int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model*
   if (from != to) {
     status = enter(tables, from, "copy_state");
     if (status == SYLVITE_OK) {
-      memcpy(to->states, from->states, tables->state_bytes);
+      memcpy(to->states, from->states, tables->interface.state_bytes);
       sylvite_leave(&from->guard);
     } else {
       sylvite_fail(to->error, status, "copy_state: the model to copy from is null, of another kind, or runs");
@@ -307,21 +288,12 @@ int sylvite_model_copy_state(const struct sylvite_tables* tables, sylvite_model*
 
 /* Of the states before the next run. */
 static int read_dims(sylvite_model* model, const int64_t* sizes, int is_output, int number, int64_t* dims) {
-  const struct sylvite_tables* tables = model->tables;
-  const struct sylvite_tensor_info* infos = is_output ? tables->outputs : tables->inputs;
-  const uint32_t count = is_output ? tables->output_count : tables->input_count;
-  int status = sylvite_check_port(is_output, number, count, dims, model->error);
+  const struct sylvite_interface* interface = &model->tables->interface;
+  int status = sylvite_check_port(interface, is_output, number, dims, model->error);
   if (status == SYLVITE_OK) status = sylvite_take_sizes(model, sizes);
-  if (status != SYLVITE_OK) return status;
-  const struct sylvite_box* box = &model->program->box;
-  const int64_t* from = sylvite_dims_of(infos, is_output ? box->output_dims : box->input_dims, number);
-  for (int i = 0; i < infos[number].rank; ++i) dims[i] = sylvite_value_of(model->numbers, from[i]);
-  for (uint32_t i = 0; !is_output && i < model->program->grown_count; ++i) {
-    const struct sylvite_grown* grown = &model->program->grown[i];
-    if (grown->input == (uint32_t)number)
-      dims[grown->axis] = length_of(model) + sylvite_value_of(model->numbers, grown->beyond);
-  }
-  return SYLVITE_OK;
+  if (status == SYLVITE_OK)
+    sylvite_write_dims(interface, &model->taken, is_output, number, length_of(model), dims);
+  return status;
 }
 
 int sylvite_model_dims(const struct sylvite_tables* tables, sylvite_model* model, const int64_t* sizes,
@@ -338,14 +310,14 @@ static int move_state(const struct sylvite_tables* tables, sylvite_model* model,
                       void* value, const void* given) {
   int status = enter(tables, model, what);
   if (status != SYLVITE_OK) return status;
-  status = sylvite_check_state(what, number, given != NULL ? given : value, tables->states,
-                               tables->state_count, model->error);
+  status = sylvite_check_state(what, number, given != NULL ? given : value, tables->interface.states,
+                               tables->interface.state_count, model->error);
   if (status == SYLVITE_OK) {
-    char* place = model->states + tables->state_offsets[number];
+    char* place = model->states + tables->interface.state_offsets[number];
     if (given != NULL)
-      memcpy(place, given, tables->states[number].bytes);
+      memcpy(place, given, tables->interface.states[number].bytes);
     else
-      memcpy(value, place, tables->states[number].bytes);
+      memcpy(value, place, tables->interface.states[number].bytes);
   }
   sylvite_leave(&model->guard);
   return status;

@@ -57,31 +57,18 @@ struct sylvite_copy {
   int64_t bytes;
 };
 
-/* An input whose extent on `axis` is what the states have before the run, and `beyond`: kernels get it in memory of the greatest
- * extent. */
-struct sylvite_grown {
-  uint32_t input;
-  uint32_t axis;
-  uint32_t element_bytes;
-  int64_t beyond;
-};
-
-/* What runs at the sizes of the box. */
+/* What runs at the sizes of its box. */
 struct sylvite_program {
-  struct sylvite_box box;
   const int64_t* dims;
   const struct sylvite_argument* arguments;
   const struct sylvite_launch* launches;
   const struct sylvite_loop* loops;
   const struct sylvite_copy* copies;
-  const struct sylvite_grown* grown;
-  int64_t added; /* what a run adds to states that grow */
   uint32_t argument_count;
   uint32_t dim_count;
   uint32_t launch_count;
   uint32_t loop_count;
   uint32_t copy_count;
-  uint32_t grown_count;
 };
 
 struct sylvite_feature {
@@ -90,28 +77,10 @@ struct sylvite_feature {
 };
 
 struct sylvite_tables {
-  const char* model;
-  const char* id; /* 16 hex digits; the weights file has the same */
-  uint64_t weight_bytes;
-  const void* weights; /* those in the library; null: they are in a file */
+  struct sylvite_interface interface;
   uint64_t arena_bytes;
-  uint64_t
-      state_bytes; /* of a model: values that stay between its runs, one after another, each 64-byte aligned */
-  const struct sylvite_tensor_info* inputs;
-  const struct sylvite_tensor_info* outputs;
-  const struct sylvite_tensor_info* states;
-  const uint64_t* state_offsets;
-  const struct sylvite_size_info* sizes;
   const struct sylvite_program* programs;
   const struct sylvite_feature* features; /* of the processor the kernels are compiled for */
-  int64_t capacity;                       /* of states that grow; 0: none does */
-  uint32_t length_state;                  /* the number of the state that says how long they are */
-  uint32_t number_count;                  /* the most that a program has */
-  uint32_t input_count;
-  uint32_t output_count;
-  uint32_t state_count;
-  uint32_t size_count;
-  uint32_t program_count;
   uint32_t feature_count;
   uint32_t feature_words; /* 64-bit words that hold a bit for every feature there is */
   uint32_t uses_amx;      /* kernels may use tiles, which the system must allow */

@@ -15,7 +15,7 @@ void* sylvite_place_of(const struct sylvite_model* model, uint32_t source, int64
 
 static void bind_place(struct sylvite_model* model, uint32_t number) {
   const struct sylvite_argument* argument = &model->program->arguments[number];
-  const int64_t place = sylvite_value_of(model->numbers, argument->place);
+  const int64_t place = sylvite_value_of(model->taken.numbers, argument->place);
   model->bound->buffers[number].host = sylvite_place_of(model, argument->source, place);
 }
 
@@ -26,7 +26,7 @@ static void bind_dims(struct sylvite_model* model, uint32_t number) {
   struct halide_dimension* bound = &model->bound->dims[argument->first_dim];
   int32_t stride = 1;
   for (uint32_t i = 0; i < argument->rank; ++i) {
-    bound[i].extent = (int32_t)sylvite_value_of(model->numbers, dims[i]);
+    bound[i].extent = (int32_t)sylvite_value_of(model->taken.numbers, dims[i]);
     bound[i].stride = stride;
     stride *= bound[i].extent;
   }
@@ -45,7 +45,7 @@ static int has_open_dims(const struct sylvite_program* program, const struct syl
 
 /* Kernels read an int32_t, which on a little-endian machine is the beginning of a number. */
 static void* integer_of(struct sylvite_model* model, const struct sylvite_argument* argument) {
-  return argument->place < 0 ? (void*)&model->numbers[-1 - argument->place] : (void*)&argument->place;
+  return argument->place < 0 ? (void*)&model->taken.numbers[-1 - argument->place] : (void*)&argument->place;
 }
 
 /* What does not depend on sizes, once. */
@@ -100,20 +100,19 @@ static int is_bound_allocated(struct bound* bound, const struct sylvite_program*
 
 int sylvite_allocate_arguments(struct sylvite_model* model) {
   const struct sylvite_tables* tables = model->tables;
-  model->all = calloc((size_t)tables->program_count + 1, sizeof(*model->all));
-  model->sizes = calloc((size_t)tables->size_count + 1, sizeof(*model->sizes));
-  model->numbers = calloc((size_t)tables->number_count + 1, sizeof(*model->numbers));
-  model->widened = calloc((size_t)tables->input_count + 1, sizeof(*model->widened));
+  const struct sylvite_interface* interface = &tables->interface;
+  model->all = calloc((size_t)interface->program_count + 1, sizeof(*model->all));
+  model->widened = calloc((size_t)interface->input_count + 1, sizeof(*model->widened));
   model->arena = zeros(tables->arena_bytes);
-  model->states = zeros(tables->state_bytes);
-  if (model->all == NULL || model->sizes == NULL || model->numbers == NULL || model->widened == NULL ||
+  model->states = zeros(interface->state_bytes);
+  if (!sylvite_allocate_taken(interface, &model->taken) || model->all == NULL || model->widened == NULL ||
       model->arena == NULL || model->states == NULL)
     return 0;
-  for (uint32_t i = 0; i < tables->program_count; ++i) {
+  for (uint32_t i = 0; i < interface->program_count; ++i) {
     if (!is_bound_allocated(&model->all[i], &tables->programs[i])) return 0;
-    for (uint32_t j = 0; j < tables->programs[i].grown_count; ++j) {
-      const uint32_t input = tables->programs[i].grown[j].input;
-      if (model->widened[input] == NULL) model->widened[input] = zeros(tables->inputs[input].bytes);
+    for (uint32_t j = 0; j < interface->boxes[i].grown_count; ++j) {
+      const uint32_t input = interface->boxes[i].grown[j].input;
+      if (model->widened[input] == NULL) model->widened[input] = zeros(interface->inputs[input].bytes);
       if (model->widened[input] == NULL) return 0;
     }
   }
@@ -121,36 +120,24 @@ int sylvite_allocate_arguments(struct sylvite_model* model) {
 }
 
 int sylvite_take_sizes(struct sylvite_model* model, const int64_t* sizes) {
-  const struct sylvite_tables* tables = model->tables;
-  const size_t bytes = tables->size_count * sizeof(*sizes);
-  uint32_t i = 0;
-  if (model->program != NULL && (bytes == 0 || (sizes != NULL && memcmp(sizes, model->sizes, bytes) == 0)))
-    return SYLVITE_OK;
-  const int status = sylvite_check_sizes(tables->sizes, tables->size_count, sizes, model->error);
-  if (status != SYLVITE_OK) return status;
-  while (i < tables->program_count &&
-         !sylvite_takes_sizes(&tables->programs[i].box, sizes, tables->size_count, model->numbers))
-    ++i;
-  if (i == tables->program_count) {
-    model->program = NULL; /* the numbers are of none */
-    return sylvite_fail(model->error, SYLVITE_BAD_SIZES, "run: the library has no program for these sizes");
-  }
-  if (bytes > 0) memcpy(model->sizes, sizes, bytes);
-  model->program = &tables->programs[i];
-  model->bound = &model->all[i];
-  for (i = 0; i < model->bound->open_count; ++i) bind_dims(model, model->bound->open[i]);
-  for (i = 0; i < model->bound->moved_count; ++i) bind_place(model, model->bound->moved[i]);
+  int is_new;
+  const int status = sylvite_take(&model->tables->interface, &model->taken, sizes, &is_new, model->error);
+  if (status != SYLVITE_OK || !is_new) return status;
+  model->program = &model->tables->programs[model->taken.program];
+  model->bound = &model->all[model->taken.program];
+  for (uint32_t i = 0; i < model->bound->open_count; ++i) bind_dims(model, model->bound->open[i]);
+  for (uint32_t i = 0; i < model->bound->moved_count; ++i) bind_place(model, model->bound->moved[i]);
   return SYLVITE_OK;
 }
 
 void sylvite_bind_programs(struct sylvite_model* model) {
-  for (uint32_t i = 0; i < model->tables->program_count; ++i) bind_program(model, i);
-  model->program = NULL;
+  for (uint32_t i = 0; i < model->tables->interface.program_count; ++i) bind_program(model, i);
 }
 
 void sylvite_free_arguments(struct sylvite_model* model) {
-  for (uint32_t i = 0; model->widened != NULL && i < model->tables->input_count; ++i) free(model->widened[i]);
-  for (uint32_t i = 0; model->all != NULL && i < model->tables->program_count; ++i) {
+  for (uint32_t i = 0; model->widened != NULL && i < model->tables->interface.input_count; ++i)
+    free(model->widened[i]);
+  for (uint32_t i = 0; model->all != NULL && i < model->tables->interface.program_count; ++i) {
     free(model->all[i].buffers);
     free(model->all[i].dims);
     free(model->all[i].moved);
@@ -159,8 +146,7 @@ void sylvite_free_arguments(struct sylvite_model* model) {
   }
   free(model->all);
   free(model->widened);
-  free(model->sizes);
-  free(model->numbers);
+  sylvite_free_taken(&model->taken);
   free(model->arena);
   free(model->states);
 }

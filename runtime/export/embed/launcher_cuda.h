@@ -85,9 +85,8 @@ struct sylvite_cuda_copy {
   int64_t bytes;
 };
 
-/* What runs at the sizes of the box. */
+/* What runs at the sizes of its box. */
 struct sylvite_cuda_program {
-  struct sylvite_box box;
   const struct sylvite_cuda_place* places;
   const struct sylvite_cuda_map* maps;
   const struct sylvite_cuda_argument* arguments;
@@ -101,29 +100,14 @@ struct sylvite_cuda_program {
 };
 
 struct sylvite_cuda_tables {
-  const char* model;
-  const char* id; /* 16 hex digits; the weights file has the same */
-  uint64_t weight_bytes;
-  const void* weights; /* those in the library; null: they are in a file */
+  struct sylvite_interface interface;
   uint64_t arena_bytes;
   uint64_t scratch_bytes;
-  uint64_t state_bytes; /* values that stay between runs, one after another */
-  const struct sylvite_tensor_info* inputs;
-  const struct sylvite_tensor_info* outputs;
-  const struct sylvite_tensor_info* states;
-  const uint64_t* state_offsets;
-  const struct sylvite_size_info* sizes;
   const unsigned char* bytes;
   const struct sylvite_cuda_code* codes;
   const struct sylvite_cuda_image* images;
   const struct sylvite_cuda_program* programs;
-  uint32_t number_count; /* the most that a program has */
-  uint32_t input_count;
-  uint32_t output_count;
-  uint32_t state_count;
-  uint32_t size_count;
   uint32_t image_count;
-  uint32_t program_count;
 };
 
 #ifdef __cplusplus

@@ -19,19 +19,20 @@ struct sylvite_model {
   struct sylvite_guard guard;
   char error[sylvite_error_bytes];
   const struct sylvite_cuda_tables* tables;
-  const struct sylvite_cuda_program* program; /* the one for these sizes; null: there are none yet */
+  struct sylvite_taken taken;
+  const struct sylvite_cuda_program* program; /* the one that is taken */
   struct prepared* prepared;                  /* of the program */
   struct prepared* all;                       /* per program */
-  int64_t* sizes;
-  int64_t* numbers;
-  int is_bound; /* the parameters are those of these sizes, and of `bound` */
+  int is_bound;                               /* the parameters are those of these sizes, and of `bound` */
+  int64_t length; /* of states that grow, after the runs that were queued; negative: only the device knows */
   cuda_handle context;
   int device;
   int context_is_ours;
-  cuda_handle stream;  /* of runs on host memory; null until the first */
-  cuda_address* own;   /* memory of such runs: per input, then per output */
-  cuda_address* given; /* of the run on device memory that begins, likewise */
-  cuda_address* bound; /* what the parameters name, likewise */
+  cuda_handle stream;    /* of runs on host memory; null until the first */
+  cuda_address* own;     /* memory of such runs: per input, then per output */
+  cuda_address* given;   /* of the run on device memory that begins, likewise */
+  cuda_address* bound;   /* what the parameters name, likewise */
+  cuda_address* widened; /* per input: memory of the greatest extent; 0 where the input is read in place */
   cuda_address weights, arena, scratch, states;
   cuda_handle* modules; /* per image */
 };
@@ -40,6 +41,8 @@ extern struct cuda_functions sylvite_cuda; /* there once a model is */
 
 /* Fails with what the driver says of a call: about what it was. */
 int sylvite_cuda_error(char* error, const char* call, const char* about, int result);
+/* The model's, from here to sylvite_cuda_leave_context; `what` is the call. A status. */
+int sylvite_cuda_enter_context(struct sylvite_model* model, const char* what);
 void sylvite_cuda_leave_context(void);
 
 /* To zero. REQUIRES the context of the model. */

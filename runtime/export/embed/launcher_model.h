@@ -22,11 +22,10 @@ struct sylvite_model {
   struct sylvite_guard guard;
   char error[sylvite_error_bytes];
   const struct sylvite_tables* tables;
-  const struct sylvite_program* program; /* the one for these sizes; null: there are none yet */
+  struct sylvite_taken taken;
+  const struct sylvite_program* program; /* the one that is taken */
   struct bound* bound;                   /* of the program */
   struct bound* all;                     /* per program */
-  int64_t* sizes;
-  int64_t* numbers;
   struct sylvite_mapping weights;
   char* arena;
   char* states;

@@ -165,11 +165,12 @@ TEST_F(CudaExport, LinksWithoutCuda) {
   write_file(path + ".h", cuda_interface_header(model));
   write_file(path + "_launcher.o", embedded::cuda_launcher_object);
   write_file(path + "_run.o", embedded::cuda_launcher_run_object);
+  write_file(path + "_states.o", embedded::cuda_launcher_states_object);
   write_file(path + "_weights.o", embedded::weights_file_object);
   write_file(path + "_sizes.o", embedded::sized_program_object);
   output_of("cc -std=c11 -Wall -Wextra -Werror -Wno-missing-braces -shared -fPIC -o " + path + ".so " + path +
-            ".c " + path + "_launcher.o " + path + "_run.o " + path + "_weights.o " + path +
-            "_sizes.o -Wl,--no-undefined -lpthread -ldl");
+            ".c " + path + "_launcher.o " + path + "_run.o " + path + "_states.o " + path + "_weights.o " +
+            path + "_sizes.o -Wl,--no-undefined -lpthread -ldl");
   void* library = ::dlopen((path + ".so").c_str(), RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << ::dlerror();
   const auto find = [&](const char* name) { return ::dlsym(library, name); };

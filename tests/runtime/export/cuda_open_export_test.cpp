@@ -54,9 +54,11 @@ int main(int words, char** word) {
     fake_report();
   }
   const size_t before = __sanitizer_get_current_allocated_bytes();
-  for (int i = 0; i < 500; ++i) run(model, sizes + i % runs * count);
+  for (int i = 0; i < 500; ++i)
+    if (run(model, sizes + i % runs * count) == SYLVITE_NO_ROOM) opened_reset(model);
   printf("%d bytes more\n", (int)(__sanitizer_get_current_allocated_bytes() - before));
   printf("%d\n", opened_run(model, NULL, NULL, NULL));
+  printf("%d %s\n", opened_run_on_stream(model, sizes, NULL, NULL, &sizes), opened_error_message(model));
   opened_destroy(model);
   return 0;
 }
@@ -64,9 +66,10 @@ int main(int words, char** word) {
 
 class CudaOpenExport : public testing::Test {
  protected:
-  ExportReport exported(const std::string& model, const std::string& dims) {
+  ExportReport exported(const std::string& model, const std::string& dims, bool has_states = false) {
     CompileOptions options = test_options(folder_.path());
     options.set["import.dims"] = dims;
+    if (has_states) options.set["import.state"] = "usual";
     const auto setup = std::make_shared<sylvite::Setup>(*make_setup(options));
     setup->machine = with_gpu(setup->machine, sample_card());
     setup->runs_here = false;
@@ -126,6 +129,22 @@ TEST_F(CudaOpenExport, ATransformerTakesBatchAndLength) {
   EXPECT_EQ(blocks[6], 0);
   EXPECT_THAT(printed, HasSubstr("run: size 0 'batch' is 7, expected a multiple of 1 from 1 to 3\n"));
   EXPECT_THAT(printed, HasSubstr("0 bytes more\n1\n"));
+}
+
+/// How long they are is counted where runs are queued; the driver's kernels write nothing.
+TEST_F(CudaOpenExport, StatesGrowByWhatARunAdds) {
+  GrowingDecoder decoder;
+  decoder.layers = 1;
+  (void)exported(decoder.model().SerializeAsString(), "batch=1,sequence=1..6@1,past_sequence=1..16", true);
+  const std::string printed = run({{4}, {1}, {6}, {4}, {5}, {1}});
+  const std::vector<long> blocks = blocks_in(printed);
+  ASSERT_EQ(blocks.size(), 6U) << printed;
+  EXPECT_GT(blocks[3], 0);
+  EXPECT_EQ(blocks[4], 0);  // the fifth run does not fit
+  EXPECT_GT(blocks[5], 0);
+  EXPECT_THAT(printed,
+              HasSubstr("run: 'past_sequence' is 15, and this run adds 5: states have room for 16\n"));
+  EXPECT_THAT(printed, HasSubstr("0 bytes more\n1\n5 run: a model whose states grow is not captured"));
 }
 
 TEST_F(CudaOpenExport, ImagesMayHaveManySizes) {

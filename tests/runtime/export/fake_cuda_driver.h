@@ -31,6 +31,17 @@ int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, handle stream) {
   (void)stream; memcpy(to, (void*)(uintptr_t)from, bytes); return 0; }
 int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, handle stream) {
   (void)stream; memmove((void*)(uintptr_t)to, (void*)(uintptr_t)from, bytes); return 0; }
+struct rows {
+  size_t from_byte, from_row; int from_kind; const void* from_host; uint64_t from; handle from_array; size_t from_pitch;
+  size_t to_byte, to_row; int to_kind; void* to_host; uint64_t to; handle to_array; size_t to_pitch, bytes, count;
+};
+int cuMemcpy2DAsync_v2(const struct rows* rows, handle stream) {
+  const char* from = rows->from_kind == 1 ? rows->from_host : (const char*)(uintptr_t)rows->from;
+  char* to = rows->to_kind == 1 ? rows->to_host : (char*)(uintptr_t)rows->to;
+  (void)stream;
+  for (size_t i = 0; i < rows->count; ++i) memcpy(to + i * rows->to_pitch, from + i * rows->from_pitch, rows->bytes);
+  return 0;
+}
 int cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, handle stream) {
   (void)stream; memset((void*)(uintptr_t)to, value, bytes); return 0; }
 int cuModuleLoadData(handle* module, const void* image) { *module = (void*)image; return 0; }
@@ -63,6 +74,7 @@ int cuTensorMapEncodeIm2col(uint64_t* map, int type, uint32_t rank, void* start,
 }
 int cuStreamCreate(handle* stream, unsigned flags) { (void)flags; *stream = NULL; return 0; }
 int cuStreamDestroy_v2(handle stream) { (void)stream; return 0; }
+int cuStreamIsCapturing(handle stream, int* captures) { *captures = stream != NULL; return 0; }
 int cuStreamSynchronize(handle stream) { (void)stream; return 0; }
 void fake_report(void) { printf("%ld launches, %ld blocks\n", launches, blocks); launches = blocks = 0; }
 )";
