@@ -123,7 +123,7 @@ TEST_F(GpuCudaMatmul, OperandsOfSomeBatchesAgreeWithTheInterpreter) {
 TEST_F(GpuCudaMatmul, HeadsAreReadWhereTheyLie) {
   for (const bool of_values : {false, true})
     check(heads_kernel(DType::bf16, of_values),
-          {tile(128, 128, true), tile(64, 64, true, 2, 1), swapped(tile(64, 96, true))}, 2e-2);
+          {tile(128, 128, true), tile(64, 64, true, 1, 2), swapped(tile(64, 96, true))}, 2e-2);
   check(heads_kernel(DType::f32, false), {tile(128, 128, true)}, 2e-2);
 }
 
