@@ -102,11 +102,14 @@ void add_pixels_first(std::vector<CudaMatmulChoice>& choices, std::int64_t chann
   }
 }
 
-std::vector<CudaMatmulChoice> all_conv_choices(const CudaMatmulProblem& problem) {
+/// Tiles that are half empty are for splits of a long depth, where there are too few tiles for the card.
+std::vector<CudaMatmulChoice> all_conv_choices(const CudaMatmulProblem& problem, const Card& card) {
   std::vector<CudaMatmulChoice> choices;
   for (const ConvShape& shape : shapes) {
-    if (shape.channels > 64 && shape.channels >= 2 * problem.n) continue;
+    const bool is_half_empty = shape.channels > 64 && shape.channels >= 2 * problem.n;
     for (int pixels = 32; pixels <= 256; pixels += 8) {
+      const std::int64_t blocks = ceil_div(problem.m, std::int64_t{pixels}) * problem.batch * shape.split;
+      if (is_half_empty && (shape.split == 1 || blocks > card.multiprocessors)) continue;
       if (!is_well_cut(pixels / shape.split)) continue;
       CudaMatmulChoice choice;
       choice.swapped = true;
@@ -145,7 +148,7 @@ std::vector<CudaMatmulChoice> cuda_conv_choices(const CudaMatmulProblem& problem
   const auto refuses = [&](const CudaMatmulChoice& choice) {
     return !refuse_cuda_matmul(problem, choice, card).empty();
   };
-  std::vector<CudaMatmulChoice> choices = all_conv_choices(problem);
+  std::vector<CudaMatmulChoice> choices = all_conv_choices(problem, card);
   std::erase_if(choices, refuses);
   std::stable_sort(choices.begin(), choices.end(), [&](const CudaMatmulChoice& a, const CudaMatmulChoice& b) {
     return estimate_conv(problem, a, card) < estimate_conv(problem, b, card);

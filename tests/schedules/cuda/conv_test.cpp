@@ -110,6 +110,17 @@ TEST(CudaConv, SomeChannelsAreReadInPlace) {
   EXPECT_THAT(refuse_tensor_maps(problem_of(spec)), HasSubstr("beside a boundary"));
 }
 
+/// A head of a few outputs is one tile of a long depth: several blocks share it.
+TEST(CudaConv, FewOutputsOfALongDepthAreSplit) {
+  ConvSpec spec;
+  spec.filters = 16;
+  spec.channels = 512;
+  spec.images = 1;
+  spec.taps_x = spec.taps_y = 7;
+  spec.pads = {3, 3, 3, 3};
+  EXPECT_GT(cuda_conv_choices(problem_of(spec), sample_card())[0].split, 1);
+}
+
 TEST(CudaConv, OneTapIsAMatrix) {
   ConvSpec spec;
   spec.taps_x = spec.taps_y = 1;
