@@ -65,6 +65,20 @@ IdMap<bool> innermost_images(const Graph& graph, bool tf32) {
   return images;
 }
 
+IdMap<bool> read_by_convolutions(const Graph& graph) {
+  IdMap<bool> read(graph.values().size(), false);
+  for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) {
+    if (node->op == Op::conv) read[node->inputs[0]] = true;
+    if (node->outputs.size() != 1 || node->inputs.empty() || !read[node->outputs[0]]) continue;
+    const bool joins = node->op == Op::concat && node->attributes.integer("axis") == 1;
+    const bool works = has_trait(node->op, OpTrait::pointwise) || leaves_channels(graph, *node);
+    if (!joins && !works) continue;
+    for (const ValueId id : node->inputs)
+      if (id != no_value && graph.type(id).rank() == graph.type(node->outputs[0]).rank()) read[id] = true;
+  }
+  return read;
+}
+
 bool leaves_channels(const Graph& graph, const Node& node) {
   const TensorType& type = graph.type(node.inputs[0]);
   if (!is_image(type)) return false;

@@ -34,6 +34,9 @@ namespace sylvite {
 /// and gathers of pixels make of such.
 [[nodiscard]] IdMap<bool> innermost_images(const Graph& graph, bool tf32);
 
+/// Per value: convolutions read it as images, perhaps behind work on each channel, concats of channels, and what leaves_channels.
+[[nodiscard]] IdMap<bool> read_by_convolutions(const Graph& graph);
+
 /// Work on images that treats each channel by itself: poolings, folds of dims of pixels, pads and gathers of pixels.
 [[nodiscard]] bool leaves_channels(const Graph& graph, const Node& node);
 

@@ -40,7 +40,7 @@ class Turner {
       : graph_(graph),
         tf32_(tf32),
         images_(innermost_images(graph, tf32)),
-        feeds_(graph.values().size(), false),
+        feeds_(read_by_convolutions(graph)),
         made_of_images_(graph.values().size(), false),
         readers_(graph.values().size(), 0) {
     for (const Node& node : graph.nodes()) {
@@ -49,7 +49,6 @@ class Turner {
       if (node.outputs.size() == 1) made_of_images_[node.outputs[0]] = is_made_of_images(node);
     }
     for (const ValueId id : graph.outputs) ++readers_[id];
-    for (auto node = graph.nodes().rbegin(); node != graph.nodes().rend(); ++node) mark_inputs(*node);
   }
 
   bool rewrite(GraphRewriter& rewriter, const Node& node) const {
@@ -111,7 +110,9 @@ class Turner {
     const Node* before = producer_if(graph, turned, Op::transpose);
     if (before == nullptr) return false;
     ValueId source = before->inputs[0];
-    if (is_image(graph.type(source))) return false;  // its channels may lie innermost, as they are read
+    const bool is_dense = producer_if(graph, source, Op::reshape) != nullptr;
+    if (is_image(graph.type(source)) && !is_dense)
+      return false;  // its channels may lie innermost, as they are read
     const Dims perm = before->attributes.integers("perm");
     Dims axes, left;  // of the source
     for (std::size_t d = 0; d < perm.size(); ++d)
@@ -231,17 +232,6 @@ class Turner {
     return true;
   }
 
-  /// What a convolution reads, and what becomes a part of that, or is made to it channel by channel.
-  void mark_inputs(const Node& node) {
-    if (node.op == Op::conv) feeds_[node.inputs[0]] = true;
-    if (node.outputs.size() != 1 || node.inputs.empty() || !feeds_[node.outputs[0]]) return;
-    const bool joins = node.op == Op::concat && node.attributes.integer("axis") == 1;
-    const bool works = has_trait(node.op, OpTrait::pointwise) || leaves_channels(graph_, node);
-    if (!joins && !works) return;
-    for (const ValueId id : node.inputs)
-      if (id != no_value && graph_.type(id).rank() == graph_.type(node.outputs[0]).rank()) feeds_[id] = true;
-  }
-
   /// The order of dims `from`, which a reshape makes [image, channel, pixels...], in which it would make [image, pixels...,
   /// channel]; empty where it merges channels and others.
   static Dims rows_order(const Dims& from, const Dims& image) {
@@ -261,7 +251,7 @@ class Turner {
   const Graph& graph_;
   bool tf32_;
   IdMap<bool> images_;
-  IdMap<bool> feeds_;  ///< per value: convolutions read it, perhaps behind work on each channel
+  IdMap<bool> feeds_;  ///< see read_by_convolutions
   IdMap<bool> made_of_images_;
   IdMap<int> readers_;
 };

@@ -1,7 +1,7 @@
 // Before: y = relu(conv(x, W))                               58 channels, 116 bytes a pixel
 // After:  y = slice(relu(conv(x, W with six more filters)))  64 channels, of which six are zero
 // Copies to and from tensor cores move 16 bytes. Convolutions, pointwise work, pooling and concats hand the wide value on, and
-// only who needs the channels alone gets a slice.
+// only who needs the channels alone gets a slice. What is mostly zeros, as one channel of eight, is handed on to convolutions alone.
 
 #include <algorithm>
 #include <optional>
@@ -21,6 +21,7 @@ class Widener {
       : source_(source),
         tf32_(tf32),
         images_(innermost_images(source, tf32)),
+        feeds_(read_by_convolutions(source)),
         made_(source),
         wide_(source.values().size(), no_value) {
     made_.add_inputs();
@@ -95,10 +96,15 @@ class Widener {
     }
     if (wide_channels(node.outputs[0]) == 0) return false;
     if (has_trait(node.op, OpTrait::pointwise)) now = work(node);
-    if (leaves_channels(source_, node) && is_wide(node.inputs[0])) now = follow(node);
+    if (leaves_channels(source_, node) && is_wide(node.inputs[0]) && is_worth_following(node))
+      now = follow(node);
     if (node.op == Op::concat && node.attributes.integer("axis") == 1) now = join(node);
     if (now) wide_[node.outputs[0]] = *now;
     return now.has_value();
+  }
+
+  [[nodiscard]] bool is_worth_following(const Node& node) {
+    return feeds_[node.outputs[0]] || 2 * source_.type(node.inputs[0]).dims()[1] > width_of(node.inputs[0]);
   }
 
   ValueId follow(const Node& node) {
@@ -200,6 +206,7 @@ class Widener {
   const Graph& source_;
   bool tf32_;
   IdMap<bool> images_;   ///< per source value
+  IdMap<bool> feeds_;    ///< likewise: see read_by_convolutions
   GraphCopier made_;     ///< what stands for a value is its narrow form
   IdMap<ValueId> wide_;  ///< per source value: its wide form in the result, or no_value
 };

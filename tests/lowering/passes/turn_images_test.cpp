@@ -86,6 +86,19 @@ TEST(TurnImages, FoldsOfRowsOfChannelsStay) {
   expect_faithful(graph, plan);
 }
 
+/// Of groups of channels, which lie side by side: nothing is transposed.
+TEST(TurnImages, FoldsOfGroupsOfChannelsAreOfRows) {
+  Graph graph;
+  const ValueId image = conv(graph, graph.add_input("x", f32({2, 16, 4, 6})), 32, 3);
+  const ValueId groups = reshape(graph, graph.add(Op::mul, {image, image}), {2, 4, 8, 4, 6});
+  graph.outputs = {graph.add(Op::reduce_sum, {groups}, {{"axes", Dims{2}}, {"keepdims", std::int64_t{0}}})};
+  graph = store_narrow(graph, DType::bf16);
+  const Graph after = turn_images(graph, false);
+  for (const Node& node : after.nodes())
+    if (node.op == Op::reduce_sum) EXPECT_EQ(node.attributes.integers("axes"), Dims{4});
+  expect_faithful(graph, lower(graph, channels_last()));
+}
+
 /// Frames of a film, each of which meets what was made of the one before: they are read where they lie.
 TEST(TurnImages, FramesAreImages) {
   Graph graph;

@@ -108,6 +108,20 @@ TEST(WidenChannels, PartsAreCutFromTheWideValue) {
   expect_equal(graph, wide);
 }
 
+/// A pad, as a resize would, of one channel: in eight it is worth only what a convolution saves that reads it.
+TEST(WidenChannels, OneChannelIsHandedOnToConvolutionsAlone) {
+  for (const bool feeds : {false, true}) {
+    Graph graph;
+    const ValueId one = conv(graph, graph.add_input("x", f32({2, 8, 4, 6})), 1, 3);
+    const ValueId padded = graph.add(Op::pad, {one}, {{"low", Dims{0, 0, 1, 1}}, {"high", Dims{0, 0, 1, 1}}});
+    graph.outputs = {feeds ? conv(graph, padded, 8, 3) : padded};
+    const Graph wide = widen_channels(graph, true);
+    for (const Node& node : wide.nodes())
+      if (node.op == Op::pad) EXPECT_EQ(wide.type(node.inputs[0]).dims()[1], feeds ? 4 : 1);
+    expect_equal(graph, wide);
+  }
+}
+
 TEST(WidenChannels, WhatMayMakeInfinitiesOfZerosIsNarrow) {
   Graph graph;
   const ValueId x = conv(graph, graph.add_input("x", f32({1, 8, 5, 5})), 6, 1);
