@@ -130,10 +130,9 @@ class Converter {
       is_row_ = rows_for(source, uses_, multiplies_row_);
     }
     for (const ValueId id : source.outputs) is_given_[id] = true;
-    for (const ValueId id : source.inputs) {
-      const ValueId in = stored_.add_input(id);
-      if (is_f32(id)) stored_.set(id, cast(result_, in, narrow_));
-    }
+    stored_.add_inputs();
+    for (const ValueId id : source.inputs)
+      if (is_f32(id)) stored_.set(id, cast(result_, stored_.mapped(id), narrow_));
   }
 
   Graph convert() {

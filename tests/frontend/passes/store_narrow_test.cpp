@@ -11,6 +11,13 @@
 namespace sylvite::store_narrow_test {
 namespace {
 
+TEST(StoreAs, KeepsStates) {
+  const Graph graph = parse_graph(
+      "graph g(%x: f32[2], %past: f32[2]) {\n  %next: f32[2] = add(%past, %x)\n  return %next to %past\n}\n");
+  ASSERT_EQ(graph.states.size(), 1U);
+  EXPECT_EQ(store_narrow(graph, DType::bf16).states, graph.states);
+}
+
 TEST(StoreAs, KeepsTheInterfaceAndRoundsWhatIsBetween) {
   const Graph graph = parse_graph(R"(graph g(%x: f32[2,3], %i: i64[2]) {
     %w = constant f32[3] {0.1, -2.0, 3.3}
