@@ -5,7 +5,8 @@
 //   after:  next = write_elements(past, indices, updates)
 //
 // Only where nothing else reads the last value: then no read of it can stand behind the write. Reshapes and several
-// scatters may stand between the two. What is no scatter but replaces entries along an axis: entry_writes.h.
+// scatters may stand between the two. What is no scatter but replaces entries along an axis: entry_writes.h; states
+// of another type than what is computed with: wide_writes.h.
 
 #include <algorithm>
 #include <map>
@@ -15,6 +16,7 @@
 #include "frontend/ops/op_table.h"
 #include "lowering/passes/entry_writes.h"
 #include "lowering/passes/pass_list.h"
+#include "lowering/passes/wide_writes.h"
 
 namespace sylvite {
 namespace {
@@ -73,7 +75,7 @@ std::set<NodeId> written_scatters(const Graph& graph, bool on_device) {
 
 Graph write_states(const Graph& source, const LoweringOptions& options) {
   const bool on_device = options.refuse_template != nullptr;
-  const Graph graph = write_entries(source, pairs_of(source), on_device);
+  const Graph graph = write_entries(widen_writes(source, pairs_of(source)), pairs_of(source), on_device);
   const std::set<NodeId> all = written_scatters(graph, on_device);
   if (all.empty()) return graph;
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {
