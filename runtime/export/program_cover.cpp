@@ -311,6 +311,7 @@ class Cover {
         BoxCover(samples_, box, shared_, choose_, place_).run(covered_);
       } catch (const UnsupportedError& error) {
         why_ = error.what();
+        log_line(LogLevel::info, "export: {}", why_);
         if (!divide(box)) throw;
       }
     }

@@ -27,6 +27,7 @@ class GpuOpenExport : public GpuTest {
     options.set["import.dims"] = dims;
     options.set["compile.device"] = device;
     if (has_states_) options.set["import.state"] = "usual";
+    if (device == "cuda") options.set["compile.precision"] = precision_;
     return options;
   }
   /// The library as "opened", loaded; null without a C compiler.
@@ -77,13 +78,14 @@ class GpuOpenExport : public GpuTest {
         for (const Tensor& input : each.inputs) inputs.push_back(input.data());
         void* outputs[] = {result.mutable_data()};
         ASSERT_EQ(run(model, each.sizes.data(), inputs.data(), outputs), SYLVITE_OK) << message(model);
-        expect_near(result, expected, 2e-3);
+        expect_near(result, expected, precision_ == "f32" ? 2e-3 : 5e-2);
       }
     reinterpret_cast<void (*)(sylvite_model*)>(find("opened_destroy"))(model);
   }
 
   TemporaryFolder folder_;
   bool has_states_ = false;
+  std::string precision_ = "f32";
 };
 
 TEST_F(GpuOpenExport, ATransformerTakesBatchAndLength) {
@@ -101,10 +103,13 @@ TEST_F(GpuOpenExport, ATransformerTakesBatchAndLength) {
   expect_results(library, dims, runs);
 }
 
-TEST_F(GpuOpenExport, StatesGrowByWhatARunAdds) {
+class GpuGrowingExport : public GpuOpenExport, public testing::WithParamInterface<const char*> {};
+
+TEST_P(GpuGrowingExport, StatesGrowByWhatARunAdds) {
   GrowingDecoder decoder;
   decoder.layers = 1;
   has_states_ = true;
+  precision_ = GetParam();
   const std::string dims = "batch=1,sequence=1..6@1,past_sequence=1..16";
   void* library = exported(decoder.model().SerializeAsString(), dims);
   if (library == nullptr) GTEST_SKIP() << "no C compiler";
@@ -119,6 +124,8 @@ TEST_F(GpuOpenExport, StatesGrowByWhatARunAdds) {
   }
   expect_results(library, dims, runs);
 }
+
+INSTANTIATE_TEST_SUITE_P(Precisions, GpuGrowingExport, testing::Values("f32", "bf16"));
 
 TEST_F(GpuOpenExport, ImagesMayHaveManySizes) {
   const std::string dims = "batch=1..8@8,lines=32..96%16,columns=32..96%16@64";

@@ -13,7 +13,7 @@ namespace {
 /// Halide loses the memory that such a kernel adds up in, or looks for it on the host, where the run gives its extents.
 bool scatters_open(const Kernel& kernel) {
   return kernel.open && std::ranges::any_of(kernel.body.nodes(), [](const Node& node) {
-           return has_trait(node.op, OpTrait::scatter);
+           return has_trait(node.op, OpTrait::scatter) && !writes_in_place(node.op);
          });
 }
 
