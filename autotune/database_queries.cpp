@@ -10,6 +10,7 @@
 #include "autotune/database_open.h"
 #include "autotune/database_schema.h"
 #include "autotune/sqlite.h"
+#include "base/json_text.h"
 
 namespace sylvite {
 
@@ -49,7 +50,7 @@ void add_key(nlohmann::ordered_json& line, const SqliteStatement& row, int first
 }
 
 void write_line(std::ostream& output, const nlohmann::ordered_json& line) {
-  output << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+  output << json_text(line) << '\n';
 }
 
 std::int64_t export_kernels(SqliteConnection& connection, std::ostream& output) {

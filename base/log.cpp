@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
 #include "base/words.h"
 
 namespace sylvite {
@@ -28,8 +29,7 @@ constexpr spdlog::level::level_enum spdlog_levels[] = {
     spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err, spdlog::level::off};
 
 std::string json_line(LogLevel level, const std::string& text) {
-  return nlohmann::json({{"log", name_of(level)}, {"message", text}})
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(nlohmann::json{{"log", name_of(level)}, {"message", text}});
 }
 
 }  // namespace

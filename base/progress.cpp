@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.h"
+#include "base/json_text.h"
 
 namespace sylvite {
 namespace {
@@ -73,7 +74,7 @@ void Progress::show(double fraction, const std::string& message, const std::stri
   const double left = fraction > 0.01 ? elapsed * (1 - fraction) / fraction : 0;
   if (style_ == ProgressStyle::jsonl) {
     print(fmt::format("{{\"progress\":{},\"fraction\":{:.4f},\"elapsed_seconds\":{:.3f}{}{}}}\n",
-                      nlohmann::json(label_).dump(), fraction, elapsed, fields_json.empty() ? "" : ",",
+                      json_text(nlohmann::json(label_)), fraction, elapsed, fields_json.empty() ? "" : ",",
                       fields_json));
     return;
   }

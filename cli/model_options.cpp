@@ -10,6 +10,7 @@
 #include "base/file_errors.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/words.h"
 #include "cli/inputs.h"
@@ -112,7 +113,7 @@ void add_json_option(Options& options, const std::string& what) {
 }
 
 void write_json(const Options& options, const nlohmann::json& document) {
-  if (options.has("json")) write_text(options.value("json"), document.dump(2) + "\n");
+  if (options.has("json")) write_text(options.value("json"), json_text(document, 2) + "\n");
 }
 
 void print_warnings(CompileReport& report) {

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/table.h"
 #include "base/words.h"
 #include "cli/agreement.h"
@@ -95,7 +96,7 @@ void write_outputs(const std::string& folder, const std::string& format, const s
     entry["file"] = file;
     list.push_back(entry);
   }
-  write_file(folder + "/outputs.json", list.dump(2) + "\n");
+  write_file(folder + "/outputs.json", json_text(list, 2) + "\n");
 }
 
 void check_output_folder(const std::string& folder) {

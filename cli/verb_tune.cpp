@@ -5,6 +5,7 @@
 #include "autotune/confirm.h"
 #include "base/clock.h"
 #include "base/interrupt.h"
+#include "base/json_text.h"
 #include "base/table.h"
 #include "base/words.h"
 #include "cli/model_options.h"
@@ -105,7 +106,7 @@ void say_done(const nlohmann::json& outcome, const CompileReport& report) {
   line["trials"] = report.trials;
   line["compiled"] = report.compiled;
   line["tune_seconds"] = report.tune_seconds;
-  print_error(line.dump() + "\n");
+  print_error(json_text(line) + "\n");
 }
 
 /// One combination of sizes, whose winners are shown.

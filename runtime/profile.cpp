@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace sylvite {
 
 std::string chrome_trace(const std::vector<std::vector<LaunchTime>>& runs) {
@@ -22,7 +24,7 @@ std::string chrome_trace(const std::vector<std::vector<LaunchTime>>& runs) {
     }
     run_start = run_end;
   }
-  return nlohmann::json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}.dump(1);
+  return json_text(nlohmann::json{{"traceEvents", events}, {"displayTimeUnit", "ms"}}, 1);
 }
 
 }  // namespace sylvite

@@ -90,7 +90,8 @@ bool has_amx(const std::string& target) {
 }
 
 bool is_gpu_target(const std::string& target) {
-  return Halide::Target(target).has_feature(Halide::Target::CUDA);
+  return Halide::Target::validate_target_string(target) &&
+         Halide::Target(target).has_feature(Halide::Target::CUDA);
 }
 
 }  // namespace sylvite

@@ -38,7 +38,7 @@ struct Machine {
 [[nodiscard]] Machine detect_machine(int threads);  ///< the CPU
 /// The same host with kernels on the GPU. Throws UnsupportedError for a GPU older than capability 8.0.
 [[nodiscard]] Machine with_gpu(Machine machine, const Card& card, const GpuTools& tools = {});
-/// Whether kernels of a Machine::target run on a GPU.
+/// Whether kernels of a Machine::target run on a GPU; false for a text that is no target.
 [[nodiscard]] bool is_gpu_target(const std::string& target);
 
 /// The processor of a target adds products of bf16 pairs to f32 and rounds to bf16 (AVX512_BF16).

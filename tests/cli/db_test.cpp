@@ -8,6 +8,7 @@
 
 #include "autotune/database_queries.h"
 #include "autotune/replay.h"
+#include "autotune/sqlite.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "schedules/candidate.h"
@@ -119,6 +120,17 @@ TEST_F(Db, ReplayOfNothingIsRefused) {
   EXPECT_THAT(db({"replay", "zzz"}).err, HasSubstr("'zzz'"));
   EXPECT_EQ(testing_command::run_command({"db", "replay", "--db", folder_ + "/none.db"}, folder_).exit_code,
             static_cast<int>(ErrorCode::io_failure));
+}
+
+TEST_F(Db, RowsOfAnyBytesAreAnsweredFor) {
+  {
+    const Database database(db_);
+    database.connection().execute("UPDATE keys SET target = 'x86-\xff', versions = 'halide \xfe'");
+    database.connection().execute("UPDATE kernels SET class = cast(x'ff22' AS TEXT)");
+  }
+  EXPECT_THAT(db({"replay", kernel_}).exit_code, testing::AnyOf(0, 9)) << "as a winner of other versions";
+  EXPECT_EQ(json({"top"})["winners"].at(0)["class"], "\xef\xbf\xbd\"");
+  EXPECT_EQ(json({"trials", kernel_})["trials"].at(0)["kernel"], kernel_);
 }
 
 }  // namespace

@@ -29,5 +29,24 @@ TEST(Info, SaysWhatAModelIs) {
   EXPECT_GT(document["nodes"], 0);
 }
 
+/// Names in a model may be any bytes; in JSON what is not UTF-8 becomes U+FFFD.
+TEST(Info, NamesThatAreNoTextLeaveJsonWhole) {
+  const std::string folder = testing_command::fresh_folder();
+  const std::string path = folder + "/open.onnx";
+  std::string model = testing_command::open_model();
+  model.replace(model.find("batch"), 5, "b\xff\"ch");
+  write_file(path, model);
+  const std::string name = "b\xef\xbf\xbd\"ch";
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"info", path, "--json", "-"},
+        {"explain", path, "--graph", "--json", "-"},
+        {"run", path, "--output-dir", folder + "/out", "--json", "-"},
+        {"bench", path, "--duration", "0s", "--warmup", "0s", "--trace", folder + "/trace", "--json", "-"}}) {
+    const Result result = run_command(words, folder);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_TRUE(nlohmann::json::parse(result.out)["sizes"].contains(name)) << words[0] << result.out;
+  }
+}
+
 }  // namespace
 }  // namespace sylvite::info_test
