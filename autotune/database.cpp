@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "autotune/claim.h"
 #include "autotune/database_open.h"
 #include "autotune/database_schema.h"
 #include "autotune/sqlite.h"
@@ -17,6 +19,8 @@ namespace {
 /// Raise when a form or template changes so that stored candidates mean something else.
 constexpr int template_version = 3;
 
+constexpr std::string_view announcement_prefix = "searched by ";
+constexpr const char* last_trial_sql = "SELECT ifnull(max(id), 0) FROM trials";
 constexpr std::string_view key_columns = "target, machine, threads, versions, precision";
 
 void insert_kernel(SqliteConnection& connection, const Kernel& kernel) {
@@ -55,6 +59,20 @@ std::vector<double> parse_samples(const std::string& text) {
   for (const auto& item : json.is_array() ? json : nlohmann::json::array())
     if (item.is_number()) samples.push_back(item.get<double>());
   return samples;
+}
+
+/// The name in `meta` of what the process that made the claim tries.
+std::string announcement_of(const std::string& claim) {
+  return fmt::format("{}{}", announcement_prefix, claim);
+}
+
+/// What processes said by Database::announce, by their claims.
+std::map<std::string, std::string> announcements(SqliteConnection& connection) {
+  std::map<std::string, std::string> found;
+  SqliteStatement row(connection, "SELECT name, value FROM meta WHERE substr(name, 1, length(?1)) = ?1");
+  row.bind(announcement_prefix);
+  while (row.step()) found[row.text(0).substr(announcement_prefix.size())] = row.text(1);
+  return found;
 }
 
 /// "threads 1 there, 2 here; ..." for the fields of two keys that differ.
@@ -141,6 +159,16 @@ struct Database::Rep {
     });
   }
 
+  /// A row of the columns candidate, verdict, samples, median_us, error, message, compile_seconds; nothing when it does
+  /// not parse.
+  std::optional<Trial> trial_at(const SqliteStatement& row, const std::string& kernel_id) {
+    auto candidate = parse_candidate(row.text(0), kernel_id);
+    const auto verdict = find_verdict(row.text(1));
+    if (!candidate || !verdict) return std::nullopt;
+    return Trial{kernel_id,   *candidate,  *verdict,    parse_samples(row.text(2)),
+                 row.real(3), row.real(4), row.text(5), row.real(6)};
+  }
+
   /// The candidate of a stored row, or nothing (and a warning) when it does not parse.
   std::optional<Candidate> parse_candidate(const std::string& text, const std::string& kernel_id) {
     try {
@@ -217,7 +245,8 @@ void Database::record_winner(const Kernel& kernel, const TuningKey& key, const W
       ON CONFLICT(kernel, key) DO UPDATE SET candidate = excluded.candidate, median_us = excluded.median_us,
         error = excluded.error, origin = excluded.origin, budget_seconds = excluded.budget_seconds,
         created_at = excluded.created_at
-      WHERE winners.origin <> 'pinned' OR excluded.origin = 'pinned')");
+      WHERE CASE excluded.origin WHEN 'pinned' THEN 1 WHEN 'untried' THEN winners.origin = 'untried'
+            ELSE winners.origin <> 'pinned' END)");
     statement.bind(kernel.id).bind(insert_key(connection, key)).bind(winner.candidate.to_string());
     statement.bind(winner.median_us).bind(winner.error).bind(winner.origin).bind(winner.budget_seconds).run();
   });
@@ -297,16 +326,68 @@ std::vector<Trial> Database::trials(const Kernel& kernel, const TuningKey& key) 
       WHERE t.kernel = ? AND k.text = ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
         AND y.precision = ? AND NOT failed_by_machine(t.verdict, t.message) ORDER BY t.id)");
     bind_key(statement.bind(kernel.id).bind(kernel.text), key);
-    while (statement.step()) {
-      auto candidate = rep_->parse_candidate(statement.text(0), kernel.id);
-      auto verdict = find_verdict(statement.text(1));
-      if (candidate && verdict) {
-        found.push_back({kernel.id, *candidate, *verdict, parse_samples(statement.text(2)), statement.real(3),
-                         statement.real(4), statement.text(5), statement.real(6)});
-      }
-    }
+    while (statement.step())
+      if (auto trial = rep_->trial_at(statement, kernel.id)) found.push_back(std::move(*trial));
   });
   return found;
+}
+
+std::int64_t Database::last_trial() const {
+  std::int64_t last = 0;
+  rep_->attempt([&](SqliteConnection& connection) { last = connection.integer(last_trial_sql); });
+  return last;
+}
+
+std::vector<Trial> Database::trials_since(const TuningKey& key, std::int64_t& mark) const {
+  std::vector<Trial> found;
+  rep_->attempt([&](SqliteConnection& connection) {
+    found.clear();
+    const std::int64_t last = connection.integer(last_trial_sql);
+    SqliteStatement statement(connection, R"(
+      SELECT t.candidate, t.verdict, t.samples, t.median_us, t.error, t.message, t.compile_seconds, t.kernel
+      FROM trials t JOIN keys y ON y.id = t.key
+      WHERE t.id > ? AND t.id <= ? AND y.target = ? AND y.machine = ? AND y.threads = ? AND y.versions = ?
+        AND y.precision = ? AND NOT failed_by_machine(t.verdict, t.message) ORDER BY t.id)");
+    bind_key(statement.bind(mark).bind(last), key);
+    constexpr int kernel_column = 7;
+    while (statement.step())
+      if (auto trial = rep_->trial_at(statement, statement.text(kernel_column)))
+        found.push_back(std::move(*trial));
+    mark = last;
+  });
+  return found;
+}
+
+void Database::announce(const TuningKey& key, const std::set<std::string>& kernel_ids) {
+  if (path().empty()) return;
+  const std::string mine = claim_of_this_process();
+  rep_->attempt_write([&](SqliteConnection& connection) {
+    std::vector<std::string> outdated = {mine};
+    for (const auto& [claim, text] : announcements(connection))
+      if (!is_claim_held(claim)) outdated.push_back(claim);
+    for (const std::string& claim : outdated)
+      SqliteStatement(connection, "DELETE FROM meta WHERE name = ?").bind(announcement_of(claim)).run();
+    if (kernel_ids.empty()) return;
+    SqliteStatement(connection, "INSERT INTO meta VALUES (?, ?)")
+        .bind(announcement_of(mine))
+        .bind(fmt::format("{}\n{}", key.to_string(), fmt::join(kernel_ids, " ")))
+        .run();
+  });
+}
+
+std::set<std::string> Database::kernels_elsewhere(const TuningKey& key) const {
+  std::set<std::string> kernels;
+  if (path().empty()) return kernels;
+  rep_->attempt([&](SqliteConnection& connection) {
+    kernels.clear();
+    const std::string mine = claim_of_this_process();
+    for (const auto& [claim, text] : announcements(connection)) {
+      const std::string head = key.to_string() + '\n';
+      if (claim == mine || !text.starts_with(head) || !is_claim_held(claim)) continue;
+      for (std::string& id : split(text.substr(head.size()), ' ')) kernels.insert(std::move(id));
+    }
+  });
+  return kernels;
 }
 
 std::vector<Race> Database::races(const Kernel& kernel, const TuningKey& key) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,7 +71,8 @@ class Database {
   void record_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
   /// In place of whatever is stored of the candidate.
   void replace_trial(const Kernel& kernel, const TuningKey& key, const Trial& trial);
-  /// In place of the one before, but a pinned one gives way to a pinned one alone.
+  /// In place of the one before, but a pinned one gives way to a pinned one alone, and one that was untried takes
+  /// the place of such a one alone.
   void record_winner(const Kernel& kernel, const TuningKey& key, const Winner& winner);
   /// A pinned winner gives way to the fastest candidate among the trials, which the next search judges, or to none.
   /// Where that is `heuristic`, the default one, its origin says so. Returns whether there was a pin.
@@ -81,6 +83,15 @@ class Database {
   /// wrong: then its budget is 0. Trials that the machine failed at are not among `trials`.
   [[nodiscard]] std::optional<Winner> find_winner(const Kernel& kernel, const TuningKey& key) const;
   [[nodiscard]] std::vector<Trial> trials(const Kernel& kernel, const TuningKey& key) const;
+  /// A mark for trials_since: all that is stored now comes before it.
+  [[nodiscard]] std::int64_t last_trial() const;
+  /// Those of all kernels that any process has added under the key since the mark, which moves on. Texts of kernels are not
+  /// compared.
+  [[nodiscard]] std::vector<Trial> trials_since(const TuningKey& key, std::int64_t& mark) const;
+  /// Tells other processes which kernels this one tries candidates of from now on; with none, that it tries nothing.
+  void announce(const TuningKey& key, const std::set<std::string>& kernel_ids);
+  /// The kernels of which other processes that run now try candidates.
+  [[nodiscard]] std::set<std::string> kernels_elsewhere(const TuningKey& key) const;
   /// In the order in which they were run.
   [[nodiscard]] std::vector<Race> races(const Kernel& kernel, const TuningKey& key) const;
   /// Why find_winner found nothing: the nearest record and the key fields that differ; "" when no record is

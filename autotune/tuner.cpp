@@ -56,6 +56,7 @@ void Tuner::add_task(const TuneTask& task) {
 }
 
 TuneResult Tuner::run(const std::vector<TuneTask>& tasks) {
+  known_trials_ = database_.last_trial();
   for (const TuneTask& task : tasks) add_task(task);
   log_line(LogLevel::info, "tuning: {} kernels within {:.0f} s, {} have a winner", states_.size(), left(),
            choices_.size());
@@ -104,6 +105,7 @@ std::optional<Batch> Tuner::next_batch() {
     for (auto& [id, state] : states_) close(state, reason);
     return std::nullopt;
   }
+  learn_from_others();
   while (left() > seconds_for_races()) {
     TuneState* state = next_state();
     if (state == nullptr) return std::nullopt;
@@ -119,13 +121,35 @@ std::optional<Batch> Tuner::next_batch() {
   return std::nullopt;
 }
 
-/// Kernels whose incumbent was never tried come first, the longest first, for a share of the budget.
+void Tuner::learn_from_others() {
+  for (const Trial& trial : database_.trials_since(key_, known_trials_)) {
+    const auto found = states_.find(trial.kernel_id);
+    if (found == states_.end() || found->second.find_trial(trial.candidate) != nullptr) continue;
+    TuneState& state = found->second;
+    state.add_trial(trial);
+    if (state.best_us() > 0) state.outlook.program_us = state.launches * state.best_us();
+  }
+  elsewhere_ = database_.kernels_elsewhere(key_);
+}
+
+void Tuner::say_what_is_tried(const std::set<std::string>& kernel_ids) {
+  if (announced_ == kernel_ids) return;
+  database_.announce(key_, kernel_ids);
+  announced_ = kernel_ids;
+}
+
 TuneState* Tuner::next_state() {
+  TuneState* state = next_state_of(/*elsewhere=*/false);
+  return state == nullptr && !elsewhere_.empty() ? next_state_of(/*elsewhere=*/true) : state;
+}
+
+/// Kernels whose incumbent was never tried come first, the longest first, for a share of the budget.
+TuneState* Tuner::next_state_of(bool elsewhere) {
   std::vector<TuneState*> states;
   std::vector<TaskOutlook> outlooks;
   TuneState* unstarted = nullptr;
   for (auto& [id, state] : states_) {
-    state.outlook.open = state.closed.empty() && !state.waiting;
+    state.outlook.open = state.closed.empty() && !state.waiting && elsewhere_.contains(id) == elsewhere;
     if (state.outlook.open && state.find_trial(state.incumbent) == nullptr && !state.started) {
       if (unstarted == nullptr || state.outlook.program_us > unstarted->outlook.program_us)
         unstarted = &state;
@@ -165,6 +189,10 @@ void Tuner::start(Batch& batch) {
   for (const Candidate& candidate : batch.compiled)
     jobs.push_back({state.kernel, candidate, machine_.target});
   state.in_flight = true;
+  std::set<std::string> tried;
+  for (const auto& [id, each] : states_)
+    if (each.in_flight) tried.insert(id);
+  say_what_is_tried(tried);
   evaluator_.start_compiling(std::move(jobs));
 }
 

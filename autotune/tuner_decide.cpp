@@ -48,7 +48,25 @@ double Tuner::seconds_for_races() const {
   return std::min(seconds, options_.budget_seconds / 3);
 }
 
+bool Tuner::take_winner_of_others(TuneState& state) {
+  const std::optional<Winner> winner = database_.find_winner(*state.kernel, key_);
+  if (!winner || winner->origin == origin_untried) return false;
+  if (state.stored && state.stored->candidate == winner->candidate && state.stored->origin == winner->origin)
+    return false;
+  if (!state.started || winner->origin == origin_pinned) {
+    choices_[state.kernel->id] = {winner->candidate, winner->origin, winner->median_us, "",
+                                  "the winner of another process"};
+    return true;
+  }
+  for (const Trial& trial : database_.trials(*state.kernel, key_))
+    if (state.find_trial(trial.candidate) == nullptr) state.add_trial(trial);
+  state.incumbent = winner->candidate;
+  state.incumbent_origin = winner->origin;
+  return false;
+}
+
 void Tuner::decide(TuneState& state) {
+  if (options_.budget_seconds > 0 && take_winner_of_others(state)) return;
   const Trial* trial = state.find_trial(state.incumbent);
   std::vector<Candidate> challengers = state.challengers(race_challengers);
   const bool is_alone = challengers.empty();

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,9 @@ class Tuner {
         evaluator_(evaluator),
         begun_(evaluator.now()),
         warned_(database.warning().size()) {}
+  ~Tuner() { say_what_is_tried({}); }
+  Tuner(const Tuner&) = delete;
+  Tuner& operator=(const Tuner&) = delete;
 
   TuneResult run(const std::vector<TuneTask>& tasks);
 
@@ -57,6 +61,12 @@ class Tuner {
   void search();
   std::optional<Batch> next_batch();
   TuneState* next_state();
+  /// The next kernel among those that no other process is at, or among those that some are.
+  TuneState* next_state_of(bool elsewhere);
+  /// Takes in what other processes that tune with this database have found since, and what they are at.
+  void learn_from_others();
+  /// So that other processes turn to other kernels.
+  void say_what_is_tried(const std::set<std::string>& kernel_ids);
   std::optional<Batch> fill_batch(TuneState& state);
   void start(Batch& batch);
   std::vector<CompiledCandidate> finish_compiling(Batch& batch);
@@ -80,6 +90,9 @@ class Tuner {
   void log_results() const;
 
   void decide(TuneState& state);
+  /// A winner that another process chose since this run began is the choice where this run tried nothing: returns true
+  /// then. Else it is the incumbent.
+  bool take_winner_of_others(TuneState& state);
   std::vector<CompiledCandidate> compile_contestants(TuneState& state,
                                                      const std::vector<Candidate>& challengers);
   void race(TuneState& state, const std::vector<CompiledCandidate>& contestants);
@@ -114,6 +127,9 @@ class Tuner {
   std::string last_loss_;                      ///< what the machine failed with
   int lost_compilations_ = 0;                  ///< in a row
   int lost_measurements_ = 0;                  ///< in a row
+  std::int64_t known_trials_ = 0;              ///< mark of Database::trials_since
+  std::set<std::string> elsewhere_;            ///< kernels that other processes are at
+  std::set<std::string> announced_;            ///< kernels that this one said it is at
   TuneResult result_;
 };
 
