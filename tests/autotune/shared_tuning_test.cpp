@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "autotune/sqlite.h"
 #include "tests/autotune/fake_world.h"
 #include "tests/support/temporary_folder.h"

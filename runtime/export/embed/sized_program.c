@@ -23,6 +23,11 @@ static int check_sizes(const struct sylvite_interface* interface, const int64_t*
   for (uint32_t i = 0; i < interface->size_count; ++i) {
     const struct sylvite_size_info* info = &interface->sizes[i];
     if (sizes[i] >= info->low && sizes[i] <= info->high && sizes[i] % info->multiple == 0) continue;
+    if (info->multiple == 1) {
+      return sylvite_fail(error, SYLVITE_BAD_SIZES, "run: size %u '%s' is %lld, expected %lld to %lld",
+                          (unsigned)i, info->name, (long long)sizes[i], (long long)info->low,
+                          (long long)info->high);
+    }
     return sylvite_fail(error, SYLVITE_BAD_SIZES,
                         "run: size %u '%s' is %lld, expected a multiple of %lld from %lld to %lld",
                         (unsigned)i, info->name, (long long)sizes[i], (long long)info->multiple,
@@ -106,9 +111,14 @@ struct sylvite_rows sylvite_rows_of(const struct sylvite_interface* interface,
 int sylvite_check_port(const struct sylvite_interface* interface, int is_output, int number,
                        const int64_t* dims, char* error) {
   const uint32_t count = is_output ? interface->output_count : interface->input_count;
-  if (number >= 0 && (uint32_t)number < count && dims != NULL) return SYLVITE_OK;
-  return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "dims: there is no %s %d, or the dims are null",
-                      is_output ? "output" : "input", number);
+  const char* port = is_output ? "output" : "input";
+  if (number < 0 || (uint32_t)number >= count) {
+    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "%s_dims: there is no %s %d; the model has %u", port,
+                        port, number, (unsigned)count);
+  }
+  if (dims == NULL)
+    return sylvite_fail(error, SYLVITE_NULL_ARGUMENT, "%s_dims: the place for the dims is null", port);
+  return SYLVITE_OK;
 }
 
 void sylvite_write_dims(const struct sylvite_interface* interface, const struct sylvite_taken* taken,

@@ -38,10 +38,10 @@ static _Thread_local const struct sylvite_guard* refused;
 int sylvite_enter(struct sylvite_guard* guard, int is_own, const char* model, char* error) {
   refused = guard;
   if (!is_own)
-    return sylvite_fail(error, SYLVITE_WRONG_MODEL, "run: the model was not created by %s_create", model);
+    return sylvite_fail(error, SYLVITE_WRONG_MODEL, "the model was not created by %s_create", model);
   if (__atomic_exchange_n(&guard->is_busy, 1, __ATOMIC_ACQUIRE)) {
     return sylvite_fail(error, SYLVITE_BUSY,
-                        "run: another thread is running this model; create one for each thread");
+                        "another thread is running this model; create one for each thread");
   }
   refused = NULL;
   return SYLVITE_OK;
@@ -82,7 +82,8 @@ static int check(const struct sylvite_mapping* mapping, const char* path,
 
 static int map_file(const char* path, struct sylvite_mapping* mapping, char* error) {
   struct stat status;
-  const int file = open(path, O_RDONLY | O_CLOEXEC);
+  const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* does not wait for the writer of a pipe */
+  if (path[0] == 0) path = "a file without a name";
   if (file < 0) return sylvite_fail(error, SYLVITE_BAD_WEIGHTS, "%s cannot be opened", path);
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0) {
     mapping->bytes = (size_t)status.st_size;

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -346,7 +347,12 @@ TEST_F(ExportTest, RefusesBadWeights) {
   EXPECT_EQ(create("/nonexistent/weights", &model), SYLVITE_BAD_WEIGHTS);
   EXPECT_EQ(model, nullptr);
   EXPECT_THAT(message(nullptr), HasSubstr("/nonexistent/weights cannot be opened"));
+  EXPECT_EQ(create("", &model), SYLVITE_BAD_WEIGHTS);
+  EXPECT_THAT(message(nullptr), HasSubstr("without a name"));
   EXPECT_EQ(create(folder_.path().c_str(), &model), SYLVITE_BAD_WEIGHTS);
+  const std::string pipe = folder_.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_EQ(create(pipe.c_str(), &model), SYLVITE_BAD_WEIGHTS) << "nobody writes to it: it is not waited for";
   damage(weights_, SYLVITE_WEIGHTS_OFFSET + 100);
   EXPECT_EQ(create(weights_.c_str(), &model), SYLVITE_BAD_WEIGHTS);
   EXPECT_THAT(message(nullptr), HasSubstr("damaged"));

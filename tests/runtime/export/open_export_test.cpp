@@ -179,10 +179,15 @@ TEST_F(OpenExport, ATransformerTakesBatchAndLength) {
   std::string outputs;
   const std::string refusals =
       R"({const int64_t sizes[] = {7, 3}; printf("%d %s\n", opened_run(model, sizes, NULL, NULL), opened_error_message(model));})"
-      R"(printf("%d %s\n", opened_run(model, NULL, NULL, NULL), opened_error_message(model));)";
+      R"(printf("%d %s\n", opened_run(model, NULL, NULL, NULL), opened_error_message(model));)"
+      R"({const int64_t fitting[] = {1, 1}; int64_t dims[8];)"
+      R"(printf("%d %s\n", opened_input_dims(model, fitting, 5, dims), opened_error_message(model));)"
+      R"(printf("%d %s\n", opened_output_dims(model, fitting, 0, NULL), opened_error_message(model));})";
   EXPECT_EQ(run(runs, 900, outputs, refusals),
             "batch 1..3%1\nsequence 1..40%1\n0 bytes more\n"
-            "10 run: size 0 'batch' is 7, expected a multiple of 1 from 1 to 3\n1 run: sizes is null\n");
+            "10 run: size 0 'batch' is 7, expected 1 to 3\n1 run: sizes is null\n"
+            "1 input_dims: there is no input 5; the model has 1\n"
+            "1 output_dims: the place for the dims is null\n");
   expect_outputs(runs, outputs, options);
 }
 
