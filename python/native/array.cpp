@@ -55,6 +55,8 @@ Array read_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, "dltensor_versioned") != 0)
     return take(
         static_cast<dlpack::ManagedVersioned*>(taken("dltensor_versioned", "used_dltensor_versioned")));
+  if (PyCapsule_IsValid(capsule, "dltensor") == 0)
+    throw InputError("an object whose __dlpack__ gives no tensor that nobody has taken yet");
   return take(static_cast<dlpack::Managed*>(taken("dltensor", "used_dltensor")));
 }
 

@@ -125,6 +125,15 @@ class Calls(WithFolder):
         np.testing.assert_array_equal(double(made)[0], np.ones(4))  # a tensor of ours as an input
         self.assertEqual(made.__dlpack_device__(), (1, 0))
 
+        class Odd:
+            def __dlpack__(self, **_keywords):
+                return 5
+
+            def __dlpack_device__(self):
+                return (1, 0)
+
+        self.assertRaisesRegex(sylvite.InputError, "__dlpack__", model, Odd())
+
     def test_bytes_and_protos(self):
         path = save(self.folder.name, [oh.make_node("Neg", ["x"], ["y"])], [("x", F32, [2])], [("y", F32, [2])])
         for given in (path.read_bytes(), bytearray(path.read_bytes()), onnx.load(path)):
