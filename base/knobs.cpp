@@ -382,8 +382,11 @@ double parse_duration(std::string_view text, std::string_view what) {
     break;
   }
   const auto value = parse_number<double>(number, what, text, "a duration such as 90s, 5m, 2h or 250ms");
-  if (!(value >= 0 && value < 1e9)) throw UsageError("{} = '{}': a duration is at least 0", what, text);
-  return value * unit_seconds;
+  constexpr double longest = 1e9;  // seconds, 31 years
+  const double seconds = value * unit_seconds;
+  if (!(seconds >= 0 && seconds <= longest))
+    throw UsageError("{} = '{}': expected a duration from 0 to 30 years", what, text);
+  return seconds;
 }
 
 Bytes parse_bytes(std::string_view text, std::string_view what) {
