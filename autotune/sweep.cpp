@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 6> sweep_keys = {"sweep.models",  "sweep.modes",  "sweep.precisions",
                                                         "sweep.threads", "sweep.budget", "sweep.name"};
 /// In the order of SweepState.
-constexpr std::array<std::string_view, 4> state_names = {"pending", "running", "done", "failed"};
+constexpr std::array<std::string_view, 5> state_names = {"pending", "running", "done", "failed", "stopped"};
 
 /// All keys of the file with their values: those of [sweep], and knobs.
 struct SweepFile {
@@ -167,8 +167,11 @@ std::vector<SweepStatus> sweep_status(const SweepPlan& plan, const Database& dat
                       "SELECT item, state, message, seconds FROM sweep_items WHERE sweep = ?");
   row.bind(plan.name);
   while (row.step()) {
-    auto state = std::ranges::find(state_names, row.text(1)) - state_names.begin();
-    known[row.text(0)] = {static_cast<SweepState>(state), row.text(2), row.real(3)};
+    const auto state = std::ranges::find(state_names, row.text(1)) - state_names.begin();
+    if (state == std::ssize(state_names)) continue;  // of a damaged file
+    SweepStatus& status = known[row.text(0)] = {static_cast<SweepState>(state), row.text(2), row.real(3)};
+    if (status.state == SweepState::running && !is_claim_held(status.message))
+      status.state = SweepState::stopped;
   }
   std::vector<SweepStatus> statuses;
   for (const SweepItem& item : plan.items) {

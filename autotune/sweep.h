@@ -44,12 +44,12 @@ struct SweepPlan {
 [[nodiscard]] SweepPlan parse_sweep(std::string_view text, const std::string& name,
                                     const std::string& folder);
 
-enum class SweepState { pending, running, done, failed };
+enum class SweepState { pending, running, done, failed, stopped };
 [[nodiscard]] std::string_view sweep_state_name(SweepState state);
 
 struct SweepStatus {
-  SweepState state = SweepState::pending;  ///< running: it was killed, or runs in another process
-  std::string message;                     ///< why it failed
+  SweepState state = SweepState::pending;  ///< stopped: stored as running, by a process that is gone
+  std::string message;                     ///< why it failed, or who runs it
   double seconds = 0;
 };
 /// What the database knows of each item, in plan order.

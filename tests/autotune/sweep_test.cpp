@@ -7,6 +7,7 @@
 
 #include <fstream>
 
+#include "autotune/sqlite.h"
 #include "base/error.h"
 #include "tests/support/temporary_folder.h"
 
@@ -132,10 +133,16 @@ TEST(Sweep, GoesOnAfterAKill) {
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFSIGNALED(status));
   Database database(path);
-  EXPECT_EQ(sweep_status(plan, database).at(2).state, SweepState::running);
+  EXPECT_EQ(sweep_status(plan, database).at(2).state, SweepState::stopped);
   std::vector<std::size_t> ran;
-  run_sweep(plan, database, [&](std::size_t index, const SweepItem&) { ran.push_back(index); });
+  run_sweep(plan, database, [&](std::size_t index, const SweepItem&) {
+    EXPECT_EQ(sweep_status(plan, database).at(index).state, SweepState::running);
+    ran.push_back(index);
+  });
   EXPECT_THAT(ran, ElementsAre(2, 3));
+  database.connection().execute("PRAGMA ignore_check_constraints = ON");
+  database.connection().execute("UPDATE sweep_items SET state = 'dome'");
+  EXPECT_EQ(sweep_status(plan, database).at(0).state, SweepState::pending) << "a row that is damaged";
 }
 
 }  // namespace
