@@ -114,6 +114,7 @@ std::vector<KernelVariants::Variant*> KernelVariants::ranked(const Kernel& kerne
   }
   const std::vector<double> costs = costs_of(fitting, kernel, sizes, machine);
   std::vector<std::tuple<bool, double, Variant*>> rated;
+  rated.reserve(fitting.size());
   for (std::size_t i = 0; i < fitting.size(); ++i)
     rated.emplace_back(is_compiled && !is_compiled(fitting[i]->kernel.text), costs[i], fitting[i]);
   std::ranges::stable_sort(

@@ -210,6 +210,7 @@ bool choose_known(OpenCapture& open, const Sizes& sizes, const ImportAt& import,
 std::vector<bool> owned_outputs(const Program& program) {
   const Bindings& bindings = program.bindings();
   std::vector<bool> owns;
+  owns.reserve(bindings.outputs.size());
   for (std::size_t i = 0; i < bindings.outputs.size(); ++i)
     owns.push_back(has_own_memory(bindings, i) ||
                    bindings.outputs[i].kind == BufferKind::arena);  // which the run copies
