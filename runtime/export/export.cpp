@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <set>
 #include <string_view>
@@ -208,26 +211,49 @@ void check_export_name(const std::string& name) {
 
 namespace {
 
+/// Files that come into a folder together, once all are written: an export that fails leaves an earlier one as it was.
+class NewFiles {
+ public:
+  explicit NewFiles(const std::string& folder) : folder_(folder), beside_(folder + "/.export-XXXXXX") {
+    make_folder(folder);
+    if (::mkdtemp(beside_.data()) == nullptr)
+      throw IoError("cannot write to the folder {}: {}", folder, std::strerror(errno));
+  }
+  ~NewFiles() {
+    std::error_code ignored;
+    std::filesystem::remove_all(beside_, ignored);
+  }
+  NewFiles(const NewFiles&) = delete;
+  NewFiles& operator=(const NewFiles&) = delete;
+  /// Where to write the file for now.
+  std::string add(const std::string& name) { return beside_ + "/" + names_.emplace_back(name); }
+  /// The paths of all, in order.
+  std::vector<std::string> publish() {
+    std::vector<std::string> paths;
+    for (const std::string& name : names_)
+      std::filesystem::rename(beside_ + "/" + name, paths.emplace_back(folder_ + "/" + name));
+    return paths;
+  }
+
+ private:
+  std::string folder_;
+  std::string beside_;
+  std::vector<std::string> names_;
+};
+
 /// Writes the folder.
 void write_files(const ExportedModel& model, const Sources& sources, const WeightsFile& weights,
                  const ExportOptions& options, ExportReport& report) {
-  make_folder(options.folder);
-  const auto path = [&](const std::string& file) {
-    return report.files.emplace_back(options.folder + "/" + file);
-  };
-  const std::string source = path(report.name + ".c");
+  NewFiles files(options.folder);
+  const std::string source = files.add(report.name + ".c");
   write_file(source, sources.tables);
-  write_file(path(report.name + ".h"), sources.header);
-  const std::string weights_file = options.folder + "/" + report.name + ".weights";
+  write_file(files.add(report.name + ".h"), sources.header);
   std::string weights_object;
-  if (model.embeds_weights) {
+  if (model.embeds_weights)
     weights_object =
         data_object(with_header(weights.bytes(), model.id), embedded_weights_symbol(report.name));
-    std::error_code ignored;  // most often there is none, of an earlier export
-    std::filesystem::remove(weights_file, ignored);
-  } else {
-    write_file(report.files.emplace_back(weights_file), with_header(weights.bytes(), model.id));
-  }
+  else
+    write_file(files.add(report.name + ".weights"), with_header(weights.bytes(), model.id));
   const std::string tables = compile_tables(source, options);
   if (tables.empty()) {
     report.warnings.push_back(
@@ -239,10 +265,15 @@ void write_files(const ExportedModel& model, const Sources& sources, const Weigh
   members.insert(members.end(), sources.objects.begin(), sources.objects.end());
   if (!tables.empty()) members.emplace_back(report.name + ".o", tables);
   if (model.embeds_weights) members.emplace_back(report.name + "_weights.o", weights_object);
-  const std::string library = path("lib" + report.name + ".a");
+  const std::string library = files.add("lib" + report.name + ".a");
   write_archive(library, members, report.name + "_");
-  write_file(path(report.name + "Config.cmake"), package_config(model, !tables.empty()));
+  write_file(files.add(report.name + "Config.cmake"), package_config(model, !tables.empty()));
   report.library_bytes = static_cast<std::int64_t>(std::filesystem::file_size(library));
+  report.files = files.publish();
+  if (model.embeds_weights) {
+    std::error_code ignored;  // most often there is none, of an earlier export
+    std::filesystem::remove(options.folder + "/" + report.name + ".weights", ignored);
+  }
   report.weight_bytes = model.weight_bytes;
 }
 

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -338,6 +339,32 @@ TEST(ExportNames, OfOutputsAreThoseOfTheModel) {
   output_of("cc -I" + options.folder + " -o " + program + " " + program + ".c " + options.folder +
             "/libnamed.a -lm -lpthread -ldl");
   EXPECT_EQ(output_of(program), "features again x_too ");
+}
+
+/// A library, its header and its weights belong together.
+TEST_F(ExportTest, AnExportThatFailsChangesNoFile) {
+  const std::string out = folder_.path() + "/out";
+  const auto contents = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : fs::directory_iterator(out)) files[entry.path()] = read_file(entry.path());
+    return files;
+  };
+  for (const char* file : {"/sample.c", "/sample.h"}) write_file(out + file, "of another model");
+  const auto before = contents();
+  ExportOptions options;
+  options.folder = out;
+  options.name = "sample";
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &usual), 0);
+  const auto usual_action = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = usual;
+  small.rlim_cur = fs::file_size(weights_) + 1;  // the library is larger
+  ASSERT_LT(small.rlim_cur, fs::file_size(out + "/libsample.a"));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THROW((void)export_model(*built_, options), IoError);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &usual), 0);
+  std::signal(SIGXFSZ, usual_action);
+  EXPECT_EQ(contents(), before);
 }
 
 TEST_F(ExportTest, RefusesBadWeights) {
