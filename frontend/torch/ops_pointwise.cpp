@@ -65,7 +65,12 @@ template <Op op, Op logical>
 void arithmetic(TorchContext& c) {
   const DType dtype = c.result_dtype();
   TorchPair pair = pair_with_number(c, dtype);
-  if (c.has("alpha")) pair.b = pair.b * c.operand("alpha", pair.b.dtype());
+  if (c.has("alpha")) {
+    const DType of = pair.b.dtype();
+    pair.b = of == DType::boolean
+                 ? apply(Op::logical_and, pair.b, c.builder().scalar(of, c.flag("alpha") ? 1 : 0))
+                 : pair.b * c.operand("alpha", of);
+  }
   c.output(narrowed(apply(dtype == DType::boolean ? logical : op, pair.a, pair.b), dtype));
 }
 

@@ -1,6 +1,7 @@
 // Convolutions and poolings, and their gradients.
 
 #include <algorithm>
+#include <cmath>
 
 #include "frontend/build/convolution.h"
 #include "frontend/build/pooling.h"
@@ -216,21 +217,30 @@ void max_pool_gradient(TorchContext& c) {
   c.output(reshape(result, c.result_dims()));
 }
 
+/// Integers: a mean is cut toward zero. Whole ones are kept from lying below themselves.
+Sym cut_mean(Sym mean, double largest_divisor) {
+  const double step = 0.5 / largest_divisor;
+  return cast(where(apply(Op::less, mean, 0.0), mean - step, mean + step), DType::i64);
+}
+
 template <std::size_t rank>
 void average_pool_op(TorchContext& c) {
-  const Sym x = batched(c.tensor("self"), rank);
+  const Sym given = batched(c.tensor("self"), rank);
+  const Sym x = is_float(given.dtype()) ? given : cast(given, DType::f64);
   const MapWindow window = read_pool_window<rank>(c);
   const Dims extension = read_extension(c, window, x);
+  auto divisor = static_cast<double>(checked_product(window.kernel, "window"));
   Sym y;
   if (c.has("divisor_override")) {
-    const auto count = static_cast<double>(checked_product(window.kernel, "window"));
     const MapWindow whole = extended(window, extension);
-    y = average_pool(x, whole, Dims(rank, 0), true) * (count / c.real("divisor_override"));
+    const double scale = divisor / c.real("divisor_override");
+    y = average_pool(x, whole, Dims(rank, 0), true) * scale;
+    divisor = std::abs(c.real("divisor_override"));
     c.ignore("count_include_pad");
   } else {
     y = average_pool(x, window, extension, c.flag("count_include_pad", true));
   }
-  c.output(reshape(y, c.result_dims()));
+  c.output(reshape(is_float(given.dtype()) ? y : cut_mean(y, divisor), c.result_dims()));
 }
 
 /// One axis of an adaptive pooling: output i is the mean of what lies from floor(i from / to) to ceil((i + 1) from / to).

@@ -124,3 +124,9 @@ def window():
     from sylvite import torch_backend  # noqa: F401
     yield Case("max_pool_gradient", torch.ops.sylvite.max_pool_gradient.default, real(2, 3, 4, 3), x, [3, 3], [2, 2], [1, 1], [1, 1], False)
     yield Case("bilinear_smooth_one_scale", aten._upsample_bilinear2d_aa.default, real(1, 2, 7, 5), [4, 3], False, 0.6, None)
+    for name, arguments in (
+        ("", ([3, 3], [2, 2], [1, 1])), ("_inside", ([3, 3], [2, 2], [1, 1], True, False)), ("_divisor", ([3, 2], [2, 2], [1, 0], False, True, 7)),
+        ("_below", ([2, 2], [2, 2], [0, 0], False, True, -3)),
+    ):  # fmt: skip
+        yield Case(f"avg_pool_integers{name}", average, whole(1, 2, 7, 6, low=-9, high=9), *arguments)
+    yield Case("avg_pool_integers_3d", aten.avg_pool3d.default, whole(1, 1, 4, 4, 4), [2, 2, 2])

@@ -107,6 +107,8 @@ def pointwise():
     from torch._inductor import inductor_prims  # noqa: F401  registers the operation
     yield Case("fma", torch.ops.prims.fma.default, x, real(2, 3), real(2, 3))
     yield Case("number_converted", aten._to_copy.default, 5, dtype=torch.float32)
+    for alpha in (0, 2, True):
+        yield Case(f"add_boolean_{alpha}".lower(), aten.add.Tensor, truth(6), truth(6), alpha=alpha)
 
 
 def reduction():
