@@ -86,8 +86,9 @@ def _angle(x: Tensor) -> Any:
     """Of real numbers."""
     if x.is_complex():
         return NotImplemented
-    angle = torch.where(x < 0, math.pi, 0.0)
-    return torch.where(x.isnan(), x, angle.to(x.dtype)) if x.is_floating_point() else angle.to(torch.get_default_dtype())
+    dtype = x.dtype if x.is_floating_point() else torch.get_default_dtype()
+    angle = torch.where(x < 0, torch.scalar_tensor(math.pi, dtype=dtype, device=x.device), 0.0)
+    return torch.where(x.isnan(), x, angle) if x.is_floating_point() else angle
 
 
 def _of_truths(function: Callable[..., Tensor]) -> Callable[..., Any]:

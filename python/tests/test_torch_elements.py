@@ -74,6 +74,9 @@ class Elements(Whole):
         x, y = torch.tensor([True, True, False, False]), torch.tensor([True, False, True, False])
         self.check(lambda x, y: (torch.maximum(x, y), torch.minimum(x, y), torch.maximum(x.int(), y), torch.minimum(x, y.float())), x, y)
 
+    def test_angles_of_doubles(self):
+        self.check(torch.angle, torch.tensor([-1.0, 2.0, -0.0, NAN, -INF], dtype=torch.float64).nan_to_num(3.0), tolerance=1e-15)
+
     def test_bounds_and_signs_of_truths(self):
         self.check(lambda x, low, high: (torch.clamp_max(x, high), torch.clamp_min(x, low), x.signbit()), *(torch.rand(4, 5) < 0.5 for _ in range(3)))
 
