@@ -49,23 +49,6 @@ void subtract(ComplexContext& c) {
   add_or_subtract(c, -1);
 }
 
-Complex times(Complex a, Complex b) {
-  if (!b.im) return {a.re * b.re, a.im * b.re};
-  if (!a.im) return {a.re * b.re, a.re * b.im};
-  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
-}
-
-/// Of the divisor over the larger of its parts, so that squares do not leave the range of numbers.
-Complex over(Complex a, Complex b) {
-  if (!b.im) return {a.re / b.re, a.im / b.re};
-  const Sym scale = apply(Op::maximum, apply(Op::abs, b.re), apply(Op::abs, b.im));
-  const Complex unit{b.re / scale, b.im / scale};
-  const Sym divisor = (unit.re * unit.re + unit.im * unit.im) * scale;
-  const Complex product_complex = times(a, {unit.re, -unit.im});
-  return {product_complex.re / divisor,
-          (product_complex.im ? product_complex.im : a.re * -unit.im) / divisor};
-}
-
 /// A tensor, whose imaginary part is absent where it is real, or a number.
 Complex operand(ComplexContext& c, std::string_view name, DType dtype) {
   return {c.re.operand(name, dtype), c.is_complex(name) ? c.im.operand(name, dtype) : Sym()};
@@ -335,6 +318,7 @@ const ComplexOp complex_rows[] = {
     {"aten.index_put.default", "", each_part},
     {"aten.index_select.default", "", each_part},
     {"aten.lift_fresh_copy.default", "", each_part},
+    {"aten.linalg_lu_factor_ex.default", "", factorize_complex},
     {"aten.log.default", "", logarithm},
     {"aten.mean.default", "", each_part},
     {"aten.mean.dim", "", each_part},
@@ -440,6 +424,22 @@ void name_part_types(TorchLiteral& literal) {
 }
 
 }  // namespace
+
+Complex times(Complex a, Complex b) {
+  if (!b.im) return {a.re * b.re, a.im ? a.im * b.re : Sym()};
+  if (!a.im) return {a.re * b.re, a.re * b.im};
+  return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+}
+
+/// Of the divisor over the larger of its parts, so that squares do not leave the range of numbers.
+Complex over(Complex a, Complex b) {
+  if (!b.im) return {a.re / b.re, a.im ? a.im / b.re : Sym()};
+  const Sym scale = apply(Op::maximum, apply(Op::abs, b.re), apply(Op::abs, b.im));
+  const Complex unit{b.re / scale, b.im / scale};
+  const Sym divisor = (unit.re * unit.re + unit.im * unit.im) * scale;
+  const Complex product = times(a, {unit.re, -unit.im});
+  return {product.re / divisor, product.im / divisor};
+}
 
 std::string_view part_dtype(std::string_view dtype) {
   return dtype == "c64" ? "f32" : dtype == "c128" ? "f64" : dtype == "c32" ? "f16" : dtype;

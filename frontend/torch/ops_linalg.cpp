@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "frontend/graph/loop_builder.h"
+#include "frontend/torch/torch_complex.h"
 #include "frontend/torch/torch_ops.h"
 
 namespace sylvite {
@@ -139,30 +141,58 @@ void solve_triangular(TorchContext& c) {
 // Elimination
 
 struct Factors {
-  Sym packed;  ///< [batch, n, n]: the lower factor without its ones, and the upper one
-  Sym pivots;  ///< [batch, n] i64: the row that was exchanged with each
+  Complex packed;  ///< [batch, n, n]: the lower factor without its ones, and the upper one
+  Sym pivots;      ///< [batch, n] i64: the row that was exchanged with each
 };
 
-Factors factors_of(Sym a) {
-  GraphBuilder& b = a.builder();
-  const Sym rows = row_numbers(a), columns = column_numbers(a);
-  const LoopSpec spec{a.dim(1), false, {{a}, {trip_numbers(b, a.dim(1))}}};
+/// Of both parts, or of the one there is.
+template <typename Function>
+Complex of_parts(Complex x, const Function& function) {
+  return {function(x.re), x.im ? function(x.im) : Sym()};
+}
+
+/// By which LAPACK picks pivots.
+Sym size_of(Complex x) {
+  return x.im ? apply(Op::abs, x.re) + apply(Op::abs, x.im) : apply(Op::abs, x.re);
+}
+
+/// The factors of the columns so far, and what is left of the others, when column k is done.
+Complex next_factors(Complex rest, Sym k, const std::pair<Sym, Sym>& numbers) {
+  const auto& [rows, columns] = numbers;
+  const Complex row = of_parts(rest, [&](Sym x) { return at(x, k, 1); });
+  const Complex column = of_parts(rest, [&](Sym x) { return at(x, k, 2); });
+  const Complex pivot = of_parts(row, [&](Sym x) { return at(x, k, 2); });
+  const Complex divisor{where(apply(Op::equal, size_of(pivot), 0.0), 1.0, pivot.re), pivot.im};
+  const Sym is_below = apply(Op::greater, rows, k);
+  const Complex factor = of_parts(over(column, divisor), [&](Sym x) { return where(is_below, x, 0.0); });
+  const Sym is_later = apply(Op::greater, columns, k);
+  const Complex taken = times(factor, of_parts(row, [&](Sym x) { return where(is_later, x, 0.0); }));
+  const Sym is_factor = apply(Op::logical_and, apply(Op::equal, columns, k), is_below);
+  return {where(is_factor, factor.re, rest.re - taken.re),
+          rest.im ? where(is_factor, factor.im, rest.im - taken.im) : Sym()};
+}
+
+Factors factors_of(Complex a) {
+  GraphBuilder& b = a.re.builder();
+  const Sym rows = row_numbers(a.re), columns = column_numbers(a.re);
+  const auto states = [](Complex x) { return x.im ? std::vector<Sym>{x.re, x.im} : std::vector<Sym>{x.re}; };
+  const auto parts = [](const std::vector<Sym>& found) {
+    return Complex{found[0], found.size() > 1 ? found[1] : Sym()};
+  };
+  const LoopSpec spec{a.re.dim(1), false, {states(a), {trip_numbers(b, a.re.dim(1))}}};
   const TripValues found = run_loop(b, spec, [&](const TripValues& trip) -> TripValues {
     const Sym k = trip.slices[0];
-    Sym rest = trip.states[0];
-    const Sym sizes = where(apply(Op::less, rows, k), -1.0, apply(Op::abs, at(rest, k, 2)));
+    const Complex given = parts(trip.states);
+    const Sym size = size_of(of_parts(given, [&](Sym x) { return at(x, k, 2); }));
+    const Sym sizes = where(apply(Op::less, rows, k), -1.0, size);
     const Sym best = b.add(Op::arg_max, {sizes}, {{"axis", std::int64_t{1}}, {"keepdims", std::int64_t{1}}});
     const Sym from = where(apply(Op::equal, rows, k), best, where(apply(Op::equal, rows, best), k, rows));
-    rest = b.add(Op::gather_elements, {rest, broadcast_to(from, rest.dims())}, {{"axis", std::int64_t{1}}});
-    const Sym row = at(rest, k, 1);
-    const Sym pivot = at(row, k, 2);
-    const Sym is_below = apply(Op::greater, rows, k);
-    const Sym factor = where(is_below, at(rest, k, 2) / where(apply(Op::equal, pivot, 0.0), 1.0, pivot), 0.0);
-    const Sym next = rest - factor * where(apply(Op::greater, columns, k), row, 0.0);
-    const Sym is_factor = apply(Op::logical_and, apply(Op::equal, columns, k), is_below);
-    return {{where(is_factor, factor, next)}, {squeeze(best, {1, 2})}};
+    const Complex exchanged = of_parts(given, [&](Sym x) {
+      return b.add(Op::gather_elements, {x, broadcast_to(from, x.dims())}, {{"axis", std::int64_t{1}}});
+    });
+    return {states(next_factors(exchanged, k, {rows, columns})), {squeeze(best, {1, 2})}};
   });
-  return {found.states[0], transpose(found.slices[0], {1, 0})};
+  return {parts(found.states), transpose(found.slices[0], {1, 0})};
 }
 
 /// What exchanges, one after the other, make of the order of rows [batch, n]: the row that comes to each place.
@@ -186,18 +216,25 @@ Sym rows_in_order(Sym x, Sym order) {
                          {{"axis", std::int64_t{1}}});
 }
 
-void factorize(TorchContext& c) {
+/// What linalg_lu_factor_ex gives.
+std::vector<Complex> factorized(TorchContext& c, Complex x) {
   c.ignore("check_errors");
   if (!c.flag("pivot", true)) throw UnsupportedError("factors without exchanges of rows are not served");
-  const Sym x = c.tensor("A");
-  const Sym a = square_matrices(x);
+  const Complex a = of_parts(x, square_matrices);
   const Factors factors = factors_of(a);
-  Dims line = x.dims();
+  const Dims dims = x.re.dims();
+  Dims line = dims;
   line.pop_back();
-  const Sym is_diagonal = apply(Op::equal, row_numbers(a), column_numbers(a));
-  const Sym diagonal = reduce(Op::reduce_sum, where(is_diagonal, factors.packed, 0.0), {2}, false);
-  c.outputs({reshape(factors.packed, x.dims()), reshape(cast(factors.pivots + 1.0, DType::i32), line),
-             reshape(first_bad(apply(Op::equal, diagonal, 0.0)), batch_dims(x.dims()))});
+  const Sym is_diagonal = apply(Op::equal, row_numbers(a.re), column_numbers(a.re));
+  const Sym diagonal = reduce(Op::reduce_sum, where(is_diagonal, size_of(factors.packed), 0.0), {2}, false);
+  return {of_parts(factors.packed, [&](Sym each) { return reshape(each, dims); }),
+          {reshape(cast(factors.pivots + 1.0, DType::i32), line), Sym()},
+          {reshape(first_bad(apply(Op::equal, diagonal, 0.0)), batch_dims(dims)), Sym()}};
+}
+
+void factorize(TorchContext& c) {
+  const std::vector<Complex> found = factorized(c, {c.tensor("A"), Sym()});
+  c.outputs({found[0].re, found[1].re, found[2].re});
 }
 
 /// X of A X = B, or of A^T X = B.
@@ -296,6 +333,10 @@ const TorchOp linalg_rows[] = {
 };
 
 }  // namespace
+
+void factorize_complex(ComplexContext& c) {
+  c.results = factorized(c.re, c.value("A"));
+}
 
 std::span<const TorchOp> torch_linalg_ops() {
   return linalg_rows;

@@ -12,6 +12,9 @@ struct Complex {
   Sym re, im;  ///< `im` tests false where a value is real
 };
 
+[[nodiscard]] Complex times(Complex a, Complex b);
+[[nodiscard]] Complex over(Complex a, Complex b);
+
 /// What the import of one operation on complex numbers sees. The two contexts are of the same node, with the element types
 /// of its parts: in one complex arguments are their real parts, in the other their imaginary parts, and real numbers 0.
 struct ComplexContext {
@@ -29,6 +32,9 @@ struct ComplexContext {
   }
   void output(Complex value) { results = {value}; }
 };
+
+/// The rule of linalg_lu_factor_ex.
+void factorize_complex(ComplexContext& c);
 
 /// Of a node that takes or gives complex numbers: a value for each result. Throws UnsupportedError for operations without
 /// a rule.

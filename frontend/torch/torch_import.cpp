@@ -235,8 +235,9 @@ class Importer {
       throw UnsupportedError("%{} has no result {} here", name, index);
     if (!results[static_cast<std::size_t>(index)])
       throw UnsupportedError("result {} of %{} is not served", index, name);
-    if (!found->second.imaginary.empty())
-      imaginary = {found->second.imaginary[static_cast<std::size_t>(index)]};
+    const std::vector<Sym>& parts = found->second.imaginary;
+    if (!parts.empty() && parts[static_cast<std::size_t>(index)])
+      imaginary = {parts[static_cast<std::size_t>(index)]};
     return results[static_cast<std::size_t>(index)];
   }
 

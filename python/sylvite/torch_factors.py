@@ -18,34 +18,30 @@ def _by_columns(x: Tensor) -> Tensor:
 
 
 def _factors(a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Of the transpose where that lies as LAPACK has it, as torch's own gradients of determinants expect them."""
-    return aten.linalg_lu_factor_ex.default(a.mT if a.is_contiguous() else a)
+    """Of the transpose of real numbers where that lies as LAPACK has it, as torch's own gradients of determinants expect them."""
+    return aten.linalg_lu_factor_ex.default(a.mT if a.is_contiguous() and not a.is_complex() else a)
 
 
 def _diagonal_and_sign(packed: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
     places = torch.arange(1, packed.shape[-1] + 1, device=packed.device, dtype=pivots.dtype)
-    sign = torch.where(pivots == places, 1.0, -1.0).to(packed.dtype).prod(-1)
+    sign = torch.where(pivots == places, 1.0, -1.0).to(packed.real.dtype).prod(-1)
     return packed.diagonal(dim1=-2, dim2=-1), sign
 
 
 def _det(a: Tensor) -> Any:
-    if a.is_complex():
-        return NotImplemented
     packed, pivots, _ = _factors(a)
     diagonal, sign = _diagonal_and_sign(packed, pivots)
     return diagonal.prod(-1) * sign, packed, pivots
 
 
 def _slogdet(a: Tensor) -> Any:
-    if a.is_complex():
-        return NotImplemented
     packed, pivots, _ = _factors(a)
     diagonal, sign = _diagonal_and_sign(packed, pivots)
-    return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots
+    return diagonal.sgn().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots
 
 
 def _solve(a: Tensor, b: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    if a.is_complex() or check_errors:
+    if check_errors:
         return NotImplemented
     packed, pivots, info = aten.linalg_lu_factor_ex.default(a)
     is_vector = b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
@@ -75,12 +71,66 @@ def _inverse(a: Tensor, *, check_errors: bool = False) -> Any:
     return _by_columns(aten.linalg_lu_solve.default(packed, pivots, unit)), info
 
 
-def _cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Any:
-    if b.is_complex():
+# Systems of complex numbers
+
+#: Beyond, real systems of both parts are left to LAPACK.
+_MOST_COLUMNS = 64
+
+
+def _parts_in_turn(a: Tensor) -> Tensor:
+    """The real matrix with two rows and two columns for each number: triangles with real diagonals stay triangles."""
+    pairs = torch.stack((torch.stack((a.real, -a.imag), -1), torch.stack((a.imag, a.real), -1)), -3)
+    return pairs.flatten(-4, -3).flatten(-2)
+
+
+def _numbers_of_parts(a: Tensor) -> Tensor:
+    """The complex matrix of such a real one, of which each second column says all."""
+    return torch.complex(a[..., ::2, ::2], a[..., 1::2, ::2])
+
+
+def _solve_triangle(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+    """Of complex numbers: rows are divided by their diagonal first, behind which ones are left."""
+    if not b.is_complex() or a.shape[-1] > _MOST_COLUMNS:
         return NotImplemented
-    lower = root.mT if upper else root
+    if not left:
+        return _solve_triangle(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT.contiguous()
+    if not unitriangular:
+        diagonal = a.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+        a, b = a / diagonal, b / diagonal
+    within = a.triu(1) if upper else a.tril(-1)
+    rows = torch.view_as_real(b.mT.contiguous()).flatten(-2).mT
+    x = aten.linalg_solve_triangular.default(_parts_in_turn(within), rows, upper=upper, unitriangular=True)
+    return _by_columns(torch.complex(x[..., ::2, :], x[..., 1::2, :]))
+
+
+def _cholesky(a: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
+    """Of complex numbers. Reads one triangle, and the real parts of the diagonal."""
+    if not a.is_complex() or check_errors or a.shape[-1] > _MOST_COLUMNS:
+        return NotImplemented
+    given = a.mH if upper else a
+    lower = given.tril(-1) + torch.diag_embed(given.real.diagonal(dim1=-2, dim2=-1))
+    made, info = aten.linalg_cholesky_ex.default(_parts_in_turn(lower))
+    root = _numbers_of_parts(made)
+    return _by_columns(root.mH if upper else root), (info + 1) // 2
+
+
+def _solve_by_factors(packed: Tensor, pivots: Tensor, b: Tensor, *, left: bool = True, adjoint: bool = False) -> Any:
+    if not b.is_complex() or packed.shape[-1] > _MOST_COLUMNS:
+        return NotImplemented
+    if not left:
+        return _solve_by_factors(packed, pivots, b.mH, adjoint=not adjoint).mH.contiguous()
+    order = aten.lu_unpack.default(packed.real, pivots, False)[0].to(packed.dtype)
+    if adjoint:
+        y = _solve_triangle(packed.mH, b, upper=False)
+        return _by_columns(order @ _solve_triangle(packed.mH, y, upper=True, unitriangular=True))
+    y = _solve_triangle(packed, order.mT @ b, upper=False, unitriangular=True)
+    return _by_columns(_solve_triangle(packed, y, upper=True))
+
+
+def _cholesky_solve(b: Tensor, root: Tensor, upper: bool = False) -> Any:
+    lower = root.mH if upper else root
     y = aten.linalg_solve_triangular.default(lower, b, upper=False)
-    return _by_columns(aten.linalg_solve_triangular.default(lower.mT, y, upper=True))
+    return _by_columns(aten.linalg_solve_triangular.default(lower.mH, y, upper=True))
 
 
 def _cholesky_inverse(root: Tensor, upper: bool = False) -> Any:
@@ -88,8 +138,6 @@ def _cholesky_inverse(root: Tensor, upper: bool = False) -> Any:
 
 
 def _triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False) -> Any:
-    if b.is_complex():
-        return NotImplemented
     given, upper = (a.mT, not upper) if transpose else (a, upper)
     return aten.linalg_solve_triangular.default(given, b, upper=upper, unitriangular=unitriangular), a.clone()
 
@@ -127,18 +175,18 @@ def _matrix_exp(a: Tensor) -> Any:
 def _unpack_factors(packed: Tensor, pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """Of square matrices. The exchanges are the solution of a system whose factors are ones."""
     size = packed.shape[-1]
-    if packed.is_complex() or packed.shape[-2] != size:
+    if packed.shape[-2] != size:
         return NotImplemented
-    unit = torch.eye(size, dtype=packed.dtype, device=packed.device).expand_as(packed)
+    unit = torch.eye(size, dtype=packed.real.dtype, device=packed.device).expand_as(packed)
     none = packed.new_empty(0)
-    order = aten.linalg_lu_solve.default(unit, pivots, unit).mT.contiguous() if unpack_pivots else none
+    order = aten.linalg_lu_solve.default(unit, pivots, unit).mT.contiguous().to(packed.dtype) if unpack_pivots else none
     if not unpack_data:
         return order, none, none
     return order, (packed.tril(-1) + unit).contiguous(), packed.triu().contiguous()
 
 
 def _lu(a: Tensor, *, pivot: bool = True) -> Any:
-    if not pivot or a.is_complex() or a.shape[-2] != a.shape[-1]:
+    if not pivot or a.shape[-2] != a.shape[-1]:
         return NotImplemented
     packed, pivots, _ = aten.linalg_lu_factor_ex.default(a)
     return _unpack_factors(packed, pivots)
@@ -179,10 +227,13 @@ DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     aten._linalg_solve_ex.default: _solve,
     aten.cholesky_inverse.default: _cholesky_inverse,
     aten.cholesky_solve.default: _cholesky_solve,
+    aten.linalg_cholesky_ex.default: _cholesky,
     aten.linalg_householder_product.default: _householder_product,
     aten.linalg_inv_ex.default: _inverse,
     aten.linalg_lu.default: _lu,
+    aten.linalg_lu_solve.default: _solve_by_factors,
     aten.linalg_matrix_exp.default: _matrix_exp,
+    aten.linalg_solve_triangular.default: _solve_triangle,
     aten.lu_unpack.default: _unpack_factors,
     aten.ormqr.default: _ormqr,
     aten.triangular_solve.default: _triangular_solve,

@@ -55,6 +55,21 @@ class LinearAlgebra(Whole):
         self.check_gradients(lambda a, b: torch.linalg.solve_triangular(a, b, upper=True), a.triu(), b)
         self.check_gradients(lambda a: torch.linalg.qr(a), torch.randn(2, 5, 3))
 
+    def test_complex_systems(self):
+        linalg = torch.linalg
+        a, b = torch.randn(2, 4, 4, dtype=torch.complex64) + 3 * torch.eye(4), torch.randn(2, 4, 3, dtype=torch.complex64)
+        self.check_gradients(linalg.solve, a, b)
+        self.check_gradients(lambda a, b: linalg.solve(a, b, left=False), a.mT, b.mT.contiguous())
+        self.check_gradients(linalg.solve, a[0], b[0, :, 0])
+        self.check_gradients(lambda a: (linalg.det(a), *linalg.slogdet(a), *linalg.lu(a)[1:]), a)
+        for upper in (False, True):
+            self.check_gradients(lambda a, b: linalg.solve_triangular(a, b, upper=upper, unitriangular=upper), a, b)  # noqa: B023
+            self.check_gradients(lambda a: linalg.cholesky(a @ a.mH, upper=upper), a)  # noqa: B023
+        self.check_gradients(lambda a, b: torch.cholesky_solve(b, a, upper=True), a.triu(), b, tolerance=1e-3)
+        self.check(lambda a: linalg.cholesky_ex(a).info, torch.eye(5, dtype=torch.complex64) * torch.tensor([1, 2, 3, -1, 1]))
+        graphs = self.check(lambda a: linalg.cholesky(a @ a.mH), torch.randn(66, 66, dtype=torch.complex64), strict=False, tolerance=1e-3)
+        self.assertGreater(graphs[0].torch_parts, 0)
+
     def test_exponentials(self):
         self.check_gradients(torch.linalg.matrix_exp, torch.randn(3, 4, 4))
         self.check_gradients(torch.linalg.matrix_exp, torch.randn(2, 3, 3, dtype=torch.complex64))

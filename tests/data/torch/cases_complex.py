@@ -98,6 +98,8 @@ def transforms():
     yield ComplexCase("r2c_plane", aten._fft_r2c.default, real(2, 3, 4), [1, 2], 0, True)
     yield ComplexCase("c2c_plane", aten._fft_c2c.default, turned(2, 3, 4), [0, 2], 1, False)
     yield ComplexCase("c2r_plane", aten._fft_c2r.default, turned(2, 3, 3), [1, 2], 2, 4)
+    yield ComplexCase("complex_factors", aten.linalg_lu_factor_ex.default, turned(2, 3, 3))
+    yield ComplexCase("complex_factors_singular", aten.linalg_lu_factor_ex.default, turned(2, 3, 3) * torch.tensor([1.0, 0.0, 1.0]))
 
 
 def complex_infinity():
