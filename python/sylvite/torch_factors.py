@@ -3,6 +3,7 @@
 Each function computes what its operation does. It returns NotImplemented for what it does not serve, which torch runs then.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -142,10 +143,23 @@ def _triangular_solve(b: Tensor, a: Tensor, upper: bool = True, transpose: bool 
     return aten.linalg_solve_triangular.default(given, b, upper=upper, unitriangular=unitriangular), a.clone()
 
 
-#: Halvings that bring any matrix whose exponential is finite below 1/2.
+#: Halvings that bring any matrix whose exponential is finite below 1. Each doubles an error.
 _HALVINGS = 12
-#: Terms that are left then: the next one is below 2^-13 / 13!.
-_TERMS = 12
+#: The series has so many blocks of as many powers.
+_BLOCKS, _STEPS = 4, 5
+
+
+def _exponential_series(x: Tensor) -> Tensor:
+    """Of matrices below 2: what is left out is below 2^21 / 21!, and of those below 1 below 1 / 21!."""
+    unit = torch.eye(x.shape[-1], dtype=x.dtype, device=x.device)
+    powers = [unit, x]
+    while len(powers) <= _STEPS:
+        powers.append(powers[-1] @ x)
+    result = powers[_STEPS] / math.factorial(_BLOCKS * _STEPS)
+    for block in range(_BLOCKS - 1, -1, -1):
+        result = result + sum(powers[i] / math.factorial(block * _STEPS + i) for i in range(_STEPS))
+        result = result @ powers[_STEPS] if block else result
+    return result
 
 
 def _matrix_exp(a: Tensor) -> Any:
@@ -158,12 +172,9 @@ def _matrix_exp(a: Tensor) -> Any:
     if a.dtype in (torch.bfloat16, torch.float16):
         return _matrix_exp(a.float()).to(a.dtype)
     size = a.abs().sum(-2).amax(-1)[..., None, None]
-    halvings = (size.clamp(min=2.0**-20).log2() + 1).ceil().clamp(0, _HALVINGS)
-    x = a * torch.exp2(-halvings)
-    unit = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    result = unit + x / _TERMS
-    for k in range(_TERMS - 1, 0, -1):
-        result = unit + x @ result / k
+    least = 1.0 if a.dtype == torch.float64 else 2.0
+    halvings = (size / least).clamp(min=1.0).log2().ceil().clamp(max=_HALVINGS)
+    result = _exponential_series(a * torch.exp2(-halvings))
     for i in range(_HALVINGS):
         result = torch.where(halvings > i, result @ result, result)
     return result

@@ -77,6 +77,11 @@ class LinearAlgebra(Whole):
             torch._dynamo.reset()
             self.check(torch.linalg.matrix_exp, scale * torch.randn(3, 3))
         torch._dynamo.reset()
+        x = 5 * torch.randn(20, 5, 5)
+        exact = torch.linalg.matrix_exp(x.double())
+        error = (self.compiled(torch.linalg.matrix_exp)(x) - exact).abs().amax((1, 2)) / exact.abs().amax((1, 2))
+        self.assertLess(float(error.max()), 5e-6)  # twice eager's
+        torch._dynamo.reset()
         x = torch.randn(2, 4, 4).bfloat16()  # of which eager makes no numbers
         with torch.no_grad():
             self.assert_same(self.compiled(torch.linalg.matrix_exp)(x).float(), torch.linalg.matrix_exp(x.float()), 2e-2)
