@@ -1,11 +1,14 @@
 // Before: y = transpose(reshape(conv(x), [images, channels, pixels]), [0,2,1])
 // After:  y = reshape(transpose(conv(x), [0,2,3,1]), [images, pixels, channels])
 // Of an image that a convolution makes with its channels innermost, the rows of pixels are there without a move. So are heads of
-// channels, and folds of channels fold rows; folds of what is transposed are of what lies there. On the way back:
+// channels, and folds of channels fold rows, several of one image the same ones, with work on their results by numbers; folds of
+// what is transposed are of what lies there. On the way back:
 // Before: y = conv(reshape(transpose(x, [0,1,3,2]), [images, channels, lines, columns]))   of x [images, heads, pixels, depth]
 // After:  y = conv(transpose(reshape(transpose(x, [0,2,1,3]), [images, lines, columns, channels]), [0,3,1,2]))
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
@@ -51,11 +54,12 @@ class Turner {
     for (const ValueId id : graph.outputs) ++readers_[id];
   }
 
-  bool rewrite(GraphRewriter& rewriter, const Node& node) const {
+  bool rewrite(GraphRewriter& rewriter, const Node& node) {
     if (node.op == Op::reshape) return leave(rewriter, node) || come(rewriter, node);
     if (node.op == Op::slice) return cut(rewriter, node) || pick(rewriter, node);
     if (is_fold(node.op)) return fold(rewriter, node) || fold_ahead(rewriter, node);
-    return node.op == Op::transpose && meet(rewriter, node);
+    if (node.op == Op::transpose) return meet(rewriter, node);
+    return has_trait(node.op, OpTrait::pointwise) && follow(rewriter, node);
   }
 
  private:
@@ -84,7 +88,7 @@ class Turner {
   }
 
   /// Folds of channels are of rows.
-  bool fold(GraphRewriter& rewriter, const Node& node) const {
+  bool fold(GraphRewriter& rewriter, const Node& node) {
     if (node.attributes.integers("axes") != Dims{1} || !made_of_images_[node.inputs[0]]) return false;
     const std::size_t rank = graph_.type(node.inputs[0]).dims().size();
     Graph& graph = rewriter.graph();
@@ -94,6 +98,25 @@ class Turner {
     const ValueId folded = graph.add(node.op, {rows}, attributes, node.name);
     const bool keeps = node.attributes.integer("keepdims") != 0;
     rewriter.set(node.outputs[0], keeps ? add_transpose(graph, folded, channels_ahead(rank)) : folded);
+    folded_.insert(node.outputs[0]);
+    return true;
+  }
+
+  /// Work with numbers on what rows were folded to is done ahead of the view, where it joins the fold.
+  bool follow(GraphRewriter& rewriter, const Node& node) {
+    if (node.outputs.size() != 1) return false;
+    const ValueId before = worked_on(graph_, node.outputs[0]);
+    if (before == no_value || readers_[before] != 1 || !folded_.contains(before)) return false;
+    Graph& graph = rewriter.graph();
+    const Node* const view = producer_if(graph, rewriter.mapped(before), Op::reshape);
+    if (view == nullptr) return false;
+    const ValueId source = view->inputs[0];
+    std::vector<ValueId> inputs;
+    inputs.reserve(node.inputs.size());
+    for (const ValueId id : node.inputs) inputs.push_back(id == before ? source : rewriter.mapped(id));
+    const ValueId worked = graph.add(node.op, inputs, node.attributes, node.name);
+    rewriter.set(node.outputs[0], add_reshape(graph, worked, graph_.type(node.outputs[0]).dims()));
+    folded_.insert(node.outputs[0]);
     return true;
   }
 
@@ -139,7 +162,7 @@ class Turner {
   }
 
   /// An image with its channels behind; so are operands of work that nothing else reads, which is done where rows are folded.
-  ValueId rows_of(GraphRewriter& rewriter, ValueId image) const {
+  ValueId rows_of(GraphRewriter& rewriter, ValueId image) {
     Graph& graph = rewriter.graph();
     const Dims dims = graph_.type(image).dims(), order = channels_behind(dims.size());
     const NodeId producer = graph_.value(image).producer;
@@ -150,8 +173,11 @@ class Turner {
         along.set(name, permuted(node->attributes.integers(name), order));
       return graph.add(Op::slice, {rows_of(rewriter, node->inputs[0])}, along, node->name);
     }
-    if (node == nullptr || !is_work_on_each(*node))
-      return add_transpose(graph, rewriter.mapped(image), order);
+    if (node == nullptr || !is_work_on_each(*node)) {
+      const auto [rows, is_new] = rows_.try_emplace(image, no_value);
+      if (is_new) rows->second = add_transpose(graph, rewriter.mapped(image), order);
+      return rows->second;
+    }
     std::vector<ValueId> inputs;
     inputs.reserve(node->inputs.size());
     for (const ValueId id : node->inputs)
@@ -254,12 +280,14 @@ class Turner {
   IdMap<bool> feeds_;  ///< see read_by_convolutions
   IdMap<bool> made_of_images_;
   IdMap<int> readers_;
+  std::set<ValueId> folded_;         ///< channels that became rows, and work with numbers on these
+  std::map<ValueId, ValueId> rows_;  ///< of images with several readers, with their channels behind
 };
 
 }  // namespace
 
 Graph turn_images(const Graph& graph, bool tf32) {
-  const Turner turner(graph, tf32);
+  Turner turner(graph, tf32);
   return rewrite_nodes(
       graph, [&](GraphRewriter& rewriter, const Node& node) { return turner.rewrite(rewriter, node); });
 }

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "frontend/graph/rewrite.h"
+#include "frontend/ops/op_table.h"
 #include "frontend/passes/store_narrow.h"
 #include "lowering/passes/pass_list.h"
 #include "tests/lowering/sample_graphs.h"
@@ -176,6 +178,36 @@ TEST(TurnImages, FoldsOfChannelsFoldRows) {
     }
     EXPECT_EQ(folds, 2) << plan_text(plan);
     expect_faithful(graph, plan);
+  }
+}
+
+/// The greatest and the mean of each pixel's channels, side by side, as gates over pixels are made of.
+TEST(TurnImages, FoldsOfOneImageReadTheSameRowsAndWorkWithNumbersFollows) {
+  for (const std::int64_t keepdims : {0, 1}) {
+    Graph graph;
+    const ValueId image = conv(graph, graph.add_input("x", f32({2, 16, 4, 6})), 16, 3);
+    const Attributes channels = {{"axes", Dims{1}}, {"keepdims", keepdims}};
+    const ValueId most = graph.add(Op::reduce_max, {image}, channels);
+    const ValueId sum = graph.add(Op::reduce_sum, {image}, channels);
+    const ValueId mean = graph.add(Op::mul, {sum, scalar(graph, 1.F / 16)});
+    graph.outputs = {graph.add(Op::concat, {most, graph.add(Op::sqrt, {graph.add(Op::abs, {mean})})},
+                               {{"axis", std::int64_t{1}}}),
+                     image};
+    const Graph after = turn_images(graph, true);
+    std::set<ValueId> folded;
+    for (const Node& node : after.nodes())
+      if (has_trait(node.op, OpTrait::reduction)) folded.insert(node.inputs[0]);
+    EXPECT_EQ(folded.size(), 1U);
+    const Node* work = producer_if(after, after.node(after.value(after.outputs[0]).producer).inputs[1],
+                                   keepdims != 0 ? Op::reshape : Op::sqrt);
+    ASSERT_NE(work, nullptr);
+    if (keepdims != 0) work = producer_if(after, work->inputs[0], Op::sqrt);
+    ASSERT_NE(work, nullptr);
+    const Node* const scale =
+        producer_if(after, after.node(after.value(work->inputs[0]).producer).inputs[0], Op::mul);
+    ASSERT_NE(scale, nullptr);
+    EXPECT_TRUE(producer_if(after, scale->inputs[0], Op::reduce_sum) != nullptr);
+    expect_faithful(graph, lower(graph, channels_last()));
   }
 }
 
