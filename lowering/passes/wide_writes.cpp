@@ -1,9 +1,12 @@
 #include "lowering/passes/wide_writes.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "frontend/graph/rewrite.h"
 #include "frontend/graph/views.h"
+#include "frontend/ops/op_table.h"
+#include "lowering/passes/attention_forms.h"
 
 namespace sylvite {
 namespace {
@@ -32,10 +35,13 @@ std::vector<std::size_t> moved_inputs(const Node& node) {
   }
 }
 
+constexpr std::int64_t few_queries = 16;
+
 class WriteWidener {
  public:
-  explicit WriteWidener(const Graph& graph)
+  WriteWidener(const Graph& graph, const LoweringOptions& options)
       : graph_(graph),
+        options_(options),
         readers_(graph.uses()),
         becomes_wide_(graph.values().size(), false),
         wide_(graph.values().size(), no_value) {}
@@ -61,6 +67,7 @@ class WriteWidener {
     if (node.outputs.size() != 1) return false;
     const ValueId out = node.outputs[0];
     Graph& made = rewriter.graph();
+    if (node.op == Op::attention) return attend(rewriter, node);
     if (!becomes_wide_[out]) {
       const bool widens = node.op == Op::cast && becomes_wide_[node.inputs[0]] &&
                           graph_.type(out).dtype == made.type(wide_[node.inputs[0]]).dtype;
@@ -81,6 +88,43 @@ class WriteWidener {
   }
 
  private:
+  /// The wide form of a value that is made of states, or of a view of such.
+  std::optional<ValueId> wide_form(GraphRewriter& rewriter,
+                                   ValueId id) {  // NOLINT(misc-no-recursion): a chain
+    if (becomes_wide_[id]) return wide_[id];
+    const NodeId producer = graph_.value(id).producer;
+    if (producer == no_node || !has_trait(graph_.node(producer).op, OpTrait::view)) return std::nullopt;
+    const Node& view = graph_.node(producer);
+    std::vector<ValueId> inputs = rewriter.mapped(view.inputs);
+    const std::optional<ValueId> source = wide_form(rewriter, view.inputs[0]);
+    if (!source) return std::nullopt;
+    inputs[0] = *source;
+    return rewriter.graph().add(view.op, inputs, view.attributes, view.name);
+  }
+
+  /// A few queries are attended to in the state's type: that reads what is there, and not the room behind it, which converting would.
+  bool attend(GraphRewriter& rewriter, const Node& node) {
+    const Dims queries = graph_.type(node.inputs[0]).dims();
+    if (queries[queries.size() - 2] > few_queries) return false;
+    const std::optional<ValueId> keys = wide_form(rewriter, node.inputs[1]),
+                                 values = wide_form(rewriter, node.inputs[2]);
+    if (!keys || !values) return false;
+    Graph& made = rewriter.graph();
+    std::vector<ValueId> inputs = rewriter.mapped(node.inputs);
+    inputs[0] = add_cast(made, inputs[0], DType::f32);
+    inputs[1] = *keys;
+    inputs[2] = *values;
+    for (std::size_t i = 3; i < inputs.size(); ++i)
+      if (inputs[i] != no_value && is_float(made.type(inputs[i]).dtype))
+        inputs[i] = add_cast(made, inputs[i], DType::f32);
+    const ValueId wide = made.add(Op::attention, inputs, node.attributes, node.name);
+    if (options_.refuse_template != nullptr &&
+        !attention_has_template(made, made.node(made.value(wide).producer), options_))
+      return false;
+    rewriter.set(node.outputs[0], add_cast(made, wide, graph_.type(node.outputs[0]).dtype));
+    return true;
+  }
+
   [[nodiscard]] bool narrows(const Node& node) const {
     return node.op == Op::cast && graph_.type(node.inputs[0]).dtype == DType::f32 &&
            is_half(graph_.type(node.outputs[0]).dtype);
@@ -104,6 +148,7 @@ class WriteWidener {
   }
 
   const Graph& graph_;
+  const LoweringOptions& options_;
   IdMap<std::vector<NodeId>> readers_;
   IdMap<bool> becomes_wide_;  ///< per source value
   IdMap<ValueId> wide_;       ///< likewise: its wide form in the result
@@ -111,8 +156,8 @@ class WriteWidener {
 
 }  // namespace
 
-Graph widen_writes(const Graph& graph, const std::vector<State>& pairs) {
-  WriteWidener widener(graph);
+Graph widen_writes(const Graph& graph, const std::vector<State>& pairs, const LoweringOptions& options) {
+  WriteWidener widener(graph, options);
   bool any = false;
   for (const State& pair : pairs) any = widener.mark(pair) || any;
   if (!any) return graph;

@@ -75,7 +75,8 @@ std::set<NodeId> written_scatters(const Graph& graph, bool on_device) {
 
 Graph write_states(const Graph& source, const LoweringOptions& options) {
   const bool on_device = options.refuse_template != nullptr;
-  const Graph graph = write_entries(widen_writes(source, pairs_of(source)), pairs_of(source), on_device);
+  const Graph graph =
+      write_entries(widen_writes(source, pairs_of(source), options), pairs_of(source), on_device);
   const std::set<NodeId> all = written_scatters(graph, on_device);
   if (all.empty()) return graph;
   return rewrite_nodes(graph, [&](GraphRewriter& rewriter, const Node& node) {

@@ -45,7 +45,7 @@ TEST(WideWrites, StatesOfNarrowModelsAreWrittenWhereTheyLie) {
   const Graph graph = store_narrow(cache(scatter), DType::bf16);
   ASSERT_EQ(graph.states.size(), 1U);
   EXPECT_TRUE(converts(graph, {2, 3, 12, 4}, DType::f32));
-  const Graph made = widen_writes(graph, graph.states);
+  const Graph made = widen_writes(graph, graph.states, {});
   EXPECT_FALSE(converts(made, {2, 3, 12, 4}, DType::f32)) << "all of the state";
   EXPECT_TRUE(converts(made, {2, 3, 2, 4}, DType::f32)) << "what is written";
   const std::vector<Tensor> inputs = random_inputs(graph);
@@ -58,13 +58,33 @@ TEST(WideWrites, StatesOfNarrowModelsAreWrittenWhereTheyLie) {
   expect_faithful(given, lower(given), 2e-2);
 }
 
+/// A cache of keys that are the values, too: one query attends to all of it as it is stored, many in the narrow type.
+TEST(WideWrites, FewQueriesAttendToTheStateAsItIs) {
+  for (const std::int64_t queries : {1, 20}) {
+    const std::string q = "f32[2,3," + std::to_string(queries) + ",4]";
+    const Graph graph = store_narrow(
+        parse_graph(
+            "graph g(%x: f32[2,3,2,4], %places: i64[2,3,2,4], %q: " + q + ", %past: f32[2,3,12,4]) {\n" +
+            "  %next: f32[2,3,12,4] = scatter_elements(%past, %places, %x) {axis=2, reduction=\"none\"}\n"
+            "  %y: " +
+            q +
+            " = attention(%q, %next, %next) {causal=0, scale=0.5, softcap=0.0}\n"
+            "  return %y, %next to %past\n}\n"),
+        DType::bf16);
+    const Graph made = widen_writes(graph, graph.states, {});
+    EXPECT_EQ(converts(made, {2, 3, 12, 4}, DType::bf16), queries > 1);
+    const std::vector<Tensor> inputs = random_inputs(graph);
+    expect_close(interpret(made, inputs)[0], interpret(graph, inputs)[0], 2e-2);
+  }
+}
+
 TEST(WideWrites, WhatElseIsDoneBetweenTheTypesStays) {
   for (const char* write :
        {"  %sum: f32[2,3,12,4] = scatter_elements(%past, %places, %new) {axis=2, reduction=\"add\"}\n"
         "  %next: f32[2,3,12,4] = relu(%sum)\n",
         "  %next: f32[2,3,12,4] = relu(%past)\n"}) {
     const Graph graph = store_narrow(cache(write), DType::bf16);
-    EXPECT_EQ(graph_text(widen_writes(graph, graph.states)), graph_text(graph));
+    EXPECT_EQ(graph_text(widen_writes(graph, graph.states, {})), graph_text(graph));
   }
 }
 
