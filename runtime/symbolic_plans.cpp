@@ -156,6 +156,14 @@ bool SymbolicPlans::Group::is_between(const std::vector<FitSymbol>& given, const
   return true;
 }
 
+bool SymbolicPlans::Group::has_met_alike(const Sizes& sizes) const {
+  const auto is_alike = [](std::int64_t one, std::int64_t other) {
+    return one == other || (one > 1 && other > 1);
+  };
+  return std::ranges::any_of(met,
+                             [&](const Sizes& each) { return std::ranges::equal(each, sizes, is_alike); });
+}
+
 bool SymbolicPlans::Group::tells(const PlanSample& sample) const {
   for (std::size_t i = 0; i < symbols.size(); ++i)
     if (sample.sizes[i] % symbols[i].multiple != 0) return false;
@@ -198,7 +206,8 @@ SymbolicPlans::Group* SymbolicPlans::group_at(const Sizes& sizes) {
     });
   };
   const auto one = std::ranges::find_if(possible, is_the_one);
-  return one == possible.end() || !(*one)->plan || !has_inputs(*(*one)->plan, sizes) ? nullptr : *one;
+  const bool is_known = one != possible.end() && (*one)->plan && (*one)->has_met_alike(sizes);
+  return is_known && has_inputs(*(*one)->plan, sizes) ? *one : nullptr;
 }
 
 bool SymbolicPlans::has_inputs(const SymbolicPlan& plan, const Sizes& sizes) const {

@@ -75,6 +75,9 @@ class SymbolicPlans {
     /// The plan is what the samples have in common.
     void join(const std::vector<FitSymbol>& given);
     [[nodiscard]] bool is_between(const std::vector<FitSymbol>& given, const Sizes& sizes, Reach reach) const;
+    /// Is a plan known where the same sizes are none or one? Views vanish there that are work elsewhere: plans of a row and of a
+    /// column, which have one structure, say nothing of what lies between.
+    [[nodiscard]] bool has_met_alike(const Sizes& sizes) const;
     /// May the model have this structure there, as far as the plan says?
     [[nodiscard]] bool is_possible_at(const std::vector<FitSymbol>& given, const Sizes& sizes,
                                       Reach reach) const;

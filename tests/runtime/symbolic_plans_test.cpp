@@ -206,6 +206,25 @@ TEST(SymbolicPlans, SizesForWhichAnImportDecidesOtherwiseAreOthers) {
   EXPECT_NE(plans.at({4, 75}, true), nullptr) << "those that leave 2 say nothing of it";
 }
 
+/// Of a row and of a column a transpose is a view: plans of both tell nothing of what has several of each.
+TEST(SymbolicPlans, SizesOfOneTellOfTheirOwnKindAlone) {
+  ModelSizes rectangles;
+  rectangles.symbols = {{"lines", {1, 64, {1}}}, {"columns", {1, 64, {1}}}};
+  const auto plan_of = [](const Sizes& sizes) {
+    Graph graph;
+    const ValueId x = graph.add_input("x", f32({sizes[0], sizes[1]}));
+    const ValueId turned = sizes[0] == 1 || sizes[1] == 1
+                               ? reshape(graph, x, {sizes[1], sizes[0]})
+                               : graph.add(Op::transpose, {x}, {{"perm", Dims{1, 0}}});
+    graph.outputs = {graph.add(Op::relu, {turned})};
+    return std::make_shared<const Plan>(lower(graph));
+  };
+  SymbolicPlans plans(rectangles);
+  for (const Sizes& sizes : {Sizes{1, 41}, {41, 1}, {1, 33}, {33, 1}, {1, 57}, {57, 1}, {1, 11}, {11, 1}})
+    plans.learn(sizes, plan_of(sizes));
+  EXPECT_EQ(plans.at({5, 7}, true), nullptr);
+}
+
 TEST(SymbolicPlans, SaysNothingWhereTheModelHasOtherPlansNearby) {
   SymbolicPlans plans(model());
   for (const Sizes& sizes : {Sizes{2, 16}, {8, 512}, {3, 100}, {2, 512}, {5, 41}, {7, 333}})
