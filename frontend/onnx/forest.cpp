@@ -206,29 +206,23 @@ Sym double_features(Forest& forest, Sym x) {
   return concat({x, where(apply(Op::is_nan, x), -infinity, x)}, 1);
 }
 
-/// Trees that are walked down together, by so many steps.
+/// Trees whose leaves are reached by so many steps.
 struct Trees {
   std::vector<std::int64_t> roots;  ///< their places
   int depth = 0;
 };
 
-/// What a walk takes, in elements; a step by itself takes as long as some.
-std::int64_t cost_of(std::int64_t trees, int depth, std::int64_t rows) {
-  constexpr std::int64_t of_a_step = 128;
-  return depth * (trees * rows + of_a_step);
-}
-
-/// Puts the shallow ones of the last trees, which are sorted by depth, by themselves if that takes a tenth less.
+/// Lets the shallow ones of the last trees, which are sorted by depth, stop early if that saves a tenth of their walk.
 bool split_last(std::vector<Trees>& parts, const std::vector<int>& depths, std::int64_t rows) {
+  constexpr std::int64_t of_a_step = 52;  ///< elements in whose time a step is begun
   Trees& last = parts.back();
   const auto count = static_cast<std::int64_t>(last.roots.size());
   const auto first = static_cast<std::int64_t>(depths.size()) - count;
-  const std::int64_t whole = cost_of(count, last.depth, rows);
-  std::int64_t best = whole - whole / 10, at = 0;
+  std::int64_t best = last.depth * (count * rows + of_a_step) / 10, at = 0;
   for (std::int64_t i = 1; i < count; ++i) {
     const int depth = depths[static_cast<std::size_t>(first + i)];
-    const std::int64_t cost = cost_of(i, last.depth, rows) + cost_of(count - i, depth, rows);
-    if (cost < best) std::tie(best, at) = std::pair(cost, i);
+    const std::int64_t saved = (last.depth - depth) * (count - i) * rows;
+    if (saved > best) std::tie(best, at) = std::pair(saved, i);
   }
   if (at == 0) return false;
   Trees rest{{last.roots.begin() + at, last.roots.end()}, depths[static_cast<std::size_t>(first + at)]};
@@ -291,24 +285,33 @@ bool is_few_rows(std::int64_t rows) {
   return rows < vector;
 }
 
-/// The leaves where rows of x end: [rows, trees]. From a vector of rows on, these are innermost: neighbours walk down one tree, whose
-/// nodes are then near.
+/// The leaves where rows of x end: [rows, trees]. All trees walk together, and shallow ones stop first. From a vector of rows on,
+/// these are innermost: neighbours walk down one tree, whose nodes are then near.
 Sym walk_down(const Walk& walk, Sym x) {
   GraphBuilder& b = x.builder();
   const std::int64_t rows = x.dim(0);
   const bool is_turned = !is_few_rows(rows);
   const Sym features = is_turned ? swap_axes(x, 0, 1) : x;
+  const std::int64_t axis = is_turned ? 0 : 1;
+  const std::vector<Trees> parts = by_depth(walk.forest, rows);
+  std::vector<std::int64_t> places;
+  for (const Trees& trees : parts) places.insert(places.end(), trees.roots.begin(), trees.roots.end());
+  auto count = static_cast<std::int64_t>(places.size());
+  const Sym roots = numbers(b, places);
+  Sym at = is_turned ? broadcast_to(reshape(roots, {count, 1}), {count, rows})
+                     : broadcast_to(reshape(roots, {1, count}), {rows, count});
+  at = cast(at, walk.tables.word.dtype());
   std::vector<Sym> ends;
-  for (const Trees& trees : by_depth(walk.forest, rows)) {
-    const auto count = static_cast<std::int64_t>(trees.roots.size());
-    const Sym roots = numbers(b, trees.roots);
-    Sym at = is_turned ? broadcast_to(reshape(roots, {count, 1}), {count, rows})
-                       : broadcast_to(reshape(roots, {1, count}), {rows, count});
-    at = cast(at, walk.tables.word.dtype());
-    for (int step = 0; step < trees.depth; ++step) at = next_places(walk, features, at, is_turned ? 0 : 1);
-    ends.push_back(gather(walk.tables.leaf, at, 0));
+  int step = 0;
+  for (auto trees = parts.rbegin(); trees != parts.rend(); ++trees) {
+    for (; step < trees->depth; ++step) at = next_places(walk, features, at, axis);
+    const std::int64_t deeper = count - static_cast<std::int64_t>(trees->roots.size());
+    const Sym done = slice(at, axis, deeper, count);
+    ends.insert(ends.begin(), gather(walk.tables.leaf, done, 0));
+    if (deeper > 0) at = slice(at, axis, 0, deeper);
+    count = deeper;
   }
-  const Sym all = ends.size() == 1 ? ends[0] : concat(ends, is_turned ? 0 : 1);
+  const Sym all = ends.size() == 1 ? ends[0] : concat(ends, axis);
   return is_turned ? swap_axes(all, 0, 1) : all;
 }
 
